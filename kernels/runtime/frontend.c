@@ -1,0 +1,563 @@
+/* The front end of every kernel: check the call, bind the axes, make canonical views, run the body. */
+#include "frontend.h"
+
+#define SIZE_LIMIT ((int64_t)1 << 31) /* elements that 32-bit indexing can reach */
+
+/* ---- messages ---------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    char text[320];
+    int length;
+} message;
+
+static void put(message *m, const char *text) {
+    while (*text && m->length < (int)sizeof m->text - 1) m->text[m->length++] = *text++;
+    m->text[m->length] = 0;
+}
+
+static void put_integer(message *m, int64_t value) {
+    char digits[24];
+    int at = sizeof digits - 1;
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    digits[at] = 0;
+    do digits[--at] = (char)('0' + rest % 10), rest /= 10; while (rest);
+    if (value < 0) digits[--at] = '-';
+    put(m, digits + at);
+}
+
+static void put_shape(message *m, const DLTensor *tensor) {
+    put(m, "[");
+    for (int i = 0; i < tensor->ndim; i++) {
+        if (i) put(m, ", ");
+        put_integer(m, tensor->shape[i]);
+    }
+    put(m, "]");
+}
+
+/* ---- state of one call ------------------------------------------------------------------------------------- */
+
+#define MAX_ENTRIES (HFREG_MAX_NDIM + HFREG_MAX_ITEMS)
+
+typedef struct {
+    int32_t count; /* -1: not bound yet; 1 for an axis, 0 for one that is absent, any number for a group */
+    int64_t extent[HFREG_MAX_NDIM];
+    int8_t owner[HFREG_MAX_NDIM]; /* the tensor that gave the extent, for messages; -1: an attribute */
+} binding;
+
+/* A tensor over the bound axes: broadcasting and absent tensors have strides of 0. */
+typedef struct {
+    int32_t count;
+    int64_t extent[MAX_ENTRIES];
+    int64_t stride[MAX_ENTRIES];
+    uint8_t axis[MAX_ENTRIES];
+    void *data;
+    void *scratch; /* released after the body ran */
+} layout;
+
+typedef struct {
+    hfreg_context *context;
+    const hfreg_signature *signature;
+    const DLTensor *const *tensors;
+    const hfreg_value *attributes;
+    binding axes[HFREG_MAX_AXES];
+    int8_t takes[HFREG_MAX_TENSORS][HFREG_MAX_ITEMS]; /* how many axes of the tensor an item of its pattern takes */
+    layout layouts[HFREG_MAX_TENSORS];
+} call;
+
+static message start(const call *c) {
+    message m = {.length = 0};
+    put(&m, c->signature->operator_name);
+    put(&m, ": ");
+    return m;
+}
+
+static int32_t fail(const call *c, const message *m) {
+    c->context->report(c->context, m->text);
+    return 1;
+}
+
+static int32_t fail_tensor(const call *c, int t, const char *what) {
+    message m = start(c);
+    put(&m, c->signature->tensors[t].name);
+    put(&m, " ");
+    put(&m, what);
+    return fail(c, &m);
+}
+
+static void put_tensor_shape(message *m, const call *c, int t) {
+    put(m, c->signature->tensors[t].name);
+    put(m, " has shape ");
+    put_shape(m, c->tensors[t]);
+}
+
+static int32_t fail_shape(const call *c, int t) {
+    const char *pattern = c->signature->tensors[t].pattern;
+    message m = start(c);
+    put_tensor_shape(&m, c, t);
+    put(&m, ", expected [");
+    put(&m, pattern);
+    put(&m, "]");
+    return fail(c, &m);
+}
+
+static int32_t fail_extent(const call *c, int t, int axis, int position) {
+    const binding *b = &c->axes[axis];
+    message m = start(c);
+    put_tensor_shape(&m, c, t);
+    put(&m, ", but ");
+    put(&m, c->signature->axes[axis].name);
+    put(&m, " is ");
+    put_integer(&m, b->extent[position]);
+    if (b->owner[position] >= 0) {
+        put(&m, " in ");
+        put(&m, c->signature->tensors[b->owner[position]].name);
+    }
+    return fail(c, &m);
+}
+
+static int32_t fail_attribute(const call *c, int a, const char *expected) {
+    message m = start(c);
+    put(&m, c->signature->attributes[a].name);
+    put(&m, " is ");
+    put_integer(&m, c->attributes[a].integer);
+    put(&m, ", expected ");
+    put(&m, expected);
+    return fail(c, &m);
+}
+
+/* ---- 1. the call itself ------------------------------------------------------------------------------------ */
+
+static int32_t check_count(const call *c, const char *what, int32_t given, int32_t expected) {
+    if (given == expected) return 0;
+    message m = start(c);
+    put(&m, "called with ");
+    put_integer(&m, given);
+    put(&m, what);
+    put_integer(&m, expected);
+    return fail(c, &m);
+}
+
+static int32_t check_attribute(const call *c, int a) {
+    const hfreg_attribute_spec *spec = &c->signature->attributes[a];
+    if (spec->is_real) return 0;
+    if (c->attributes[a].integer < spec->minimum) return fail_attribute(c, a, "a larger value");
+    if (c->attributes[a].integer > spec->maximum) return fail_attribute(c, a, "a smaller value");
+    return 0;
+}
+
+static int32_t check_tensor(const call *c, int t) {
+    const hfreg_tensor_spec *spec = &c->signature->tensors[t];
+    const DLTensor *tensor = c->tensors[t];
+    if (!tensor) return spec->flags & HFREG_MAY_BE_ABSENT ? 0 : fail_tensor(c, t, "is missing");
+    if (tensor->device.device_type != 1) return fail_tensor(c, t, "is not in CPU memory");
+    if (tensor->dtype.code != spec->code || tensor->dtype.bits != spec->bits || tensor->dtype.lanes != 1)
+        return fail_tensor(c, t, "has another element type than this kernel");
+    if (tensor->ndim < 0 || tensor->ndim > HFREG_MAX_NDIM) return fail_tensor(c, t, "has more than 16 axes");
+    int64_t reach = 1, elements = 1;
+    for (int i = 0; i < tensor->ndim; i++) {
+        int64_t extent = tensor->shape[i];
+        if (extent < 0) return fail_tensor(c, t, "has a negative extent");
+        if (extent >= SIZE_LIMIT || (elements *= extent) >= SIZE_LIMIT)
+            return fail_tensor(c, t, "has 2^31 elements or more, which this kernel does not support");
+        if (!tensor->strides || extent < 2) continue;
+        int64_t stride = tensor->strides[i] < 0 ? -tensor->strides[i] : tensor->strides[i];
+        if (stride >= SIZE_LIMIT || (reach += stride * (extent - 1)) >= SIZE_LIMIT)
+            return fail_tensor(c, t, "spans 2^31 elements or more, which this kernel does not support");
+    }
+    return 0;
+}
+
+/* ---- 2. which axes of a tensor belong to which item of its pattern ------------------------------------------ */
+
+static int32_t match(call *c, int t) {
+    const hfreg_signature *s = c->signature;
+    const hfreg_tensor_spec *spec = &s->tensors[t];
+    int8_t *takes = c->takes[t];
+    int32_t ndim = c->tensors[t]->ndim, spare = ndim, groups = 0, located = -1;
+    for (int i = 0; i < spec->item_count; i++) {
+        uint8_t kind = spec->items[i].kind;
+        takes[i] = kind == HFREG_AXIS || kind == HFREG_SPLIT || kind == HFREG_ONE;
+        spare -= takes[i];
+        groups += kind == HFREG_GROUP;
+        if (s->locator >= 0 && spec->item_count > 1 && (kind == HFREG_AXIS || kind == HFREG_GROUP) &&
+            spec->items[i].axis == s->located)
+            located = i;
+    }
+    int64_t position = located < 0 ? 0 : c->attributes[s->locator].integer;
+    if (position < 0) position += ndim;
+    if (located >= 0 && (position < 0 || position >= ndim)) return fail_attribute(c, s->locator, "an axis of the tensor");
+    for (int i = 0; i < spec->item_count; i++) {
+        int32_t known = c->axes[spec->items[i].axis].count; /* an output has the optional axes that the inputs have */
+        if (spec->items[i].kind == HFREG_OPTIONAL) takes[i] = known >= 0 ? known > 0 : spare > 0;
+        else if (spec->items[i].kind == HFREG_OPTIONAL_ONE) takes[i] = spare > 0;
+        else continue;
+        spare -= takes[i];
+    }
+    for (int i = 0; i < spec->item_count; i++)
+        if (spec->items[i].kind == HFREG_GROUP) {
+            takes[i] = (int8_t)(spare < 0 ? 0 : groups == 2 && located >= 0 && position < spare ? position : spare);
+            spare -= takes[i];
+            groups = 1;
+        }
+    if (spare != 0) return fail_shape(c, t);
+    for (int i = 0; i < located; i++) position -= takes[i];
+    if (located >= 0 && position != 0) return fail_attribute(c, s->locator, "the value that this kernel is made for");
+    return 0;
+}
+
+/* ---- 3. binding axes to extents ----------------------------------------------------------------------------- */
+
+static void bind(binding *b, int64_t extent, int owner) {
+    b->count = 1;
+    b->extent[0] = extent;
+    b->owner[0] = (int8_t)owner;
+}
+
+static int32_t bind_axis(call *c, int t, int axis, int64_t extent) {
+    binding *b = &c->axes[axis];
+    if (b->count < 0) bind(b, extent, t);
+    return b->count == 1 && b->extent[0] == extent ? 0 : fail_extent(c, t, axis, 0);
+}
+
+static int32_t bind_split(call *c, int t, const hfreg_item *item, int64_t extent) {
+    int known = c->axes[item->axis].count >= 0 ? item->axis : item->second;
+    int other = known == item->axis ? item->second : item->axis;
+    int64_t parts = c->axes[known].count >= 0 ? c->axes[known].extent[0] : 0;
+    if (parts <= 0 || extent % parts != 0) return fail_extent(c, t, known, 0);
+    return bind_axis(c, t, other, extent / parts);
+}
+
+/* Inputs of a broadcasting group are aligned at the right; an extent of 1 stretches. Outputs have the full shape. */
+static int32_t bind_group(call *c, int t, int axis, const int64_t *shape, int32_t count) {
+    binding *b = &c->axes[axis];
+    int is_output = c->signature->tensors[t].flags & HFREG_IS_OUTPUT;
+    int stretches = !is_output && c->signature->axes[axis].flags & HFREG_BROADCAST;
+    int32_t grow = b->count < 0 ? count : stretches && count > b->count ? count - b->count : 0;
+    if (grow) {
+        for (int32_t i = count - 1; i >= grow; i--) b->extent[i] = b->extent[i - grow], b->owner[i] = b->owner[i - grow];
+        for (int32_t i = 0; i < grow; i++) b->extent[i] = shape[i], b->owner[i] = (int8_t)t;
+    }
+    if (b->count < 0 || grow) b->count = count;
+    if (count > b->count || (count < b->count && !stretches)) return fail_shape(c, t);
+    for (int32_t i = 0; i < count; i++) {
+        int32_t at = b->count - count + i;
+        if (b->extent[at] == shape[i] || (stretches && shape[i] == 1)) continue;
+        if (!stretches || b->extent[at] != 1) return fail_extent(c, t, axis, at);
+        b->extent[at] = shape[i];
+        b->owner[at] = (int8_t)t;
+    }
+    return 0;
+}
+
+static int32_t bind_tensor(call *c, int t) {
+    const hfreg_tensor_spec *spec = &c->signature->tensors[t];
+    const int64_t *shape = c->tensors[t]->shape;
+    for (int i = 0; i < spec->item_count; shape += c->takes[t][i++]) {
+        const hfreg_item *item = &spec->items[i];
+        int32_t taken = c->takes[t][i], error = 0;
+        if (item->kind == HFREG_GROUP) error = bind_group(c, t, item->axis, shape, taken);
+        else if (item->kind == HFREG_SPLIT) error = bind_split(c, t, item, shape[0]);
+        else if (item->kind == HFREG_ONE || item->kind == HFREG_OPTIONAL_ONE) error = taken && shape[0] != 1 ? fail_shape(c, t) : 0;
+        else if (taken) error = bind_axis(c, t, item->axis, shape[0]);
+        else if (c->axes[item->axis].count < 0) c->axes[item->axis].count = 0;
+        if (error) return error;
+    }
+    return 0;
+}
+
+static int64_t attribute_or(const call *c, int a, int64_t otherwise) { return a < 0 ? otherwise : c->attributes[a].integer; }
+
+/* Positions of a window: (padded - dilated window) / stride + 1, rounded down, or up in ceil mode unless the last
+ * window would start beyond the input and its leading padding (ONNX MaxPool-12, Conv-11). */
+static int32_t bind_window(call *c, int axis) {
+    const hfreg_axis_spec *spec = &c->signature->axes[axis];
+    int64_t input = c->axes[spec->over].extent[0], size = c->axes[spec->size].extent[0];
+    int64_t stride = attribute_or(c, spec->stride, 1), before = attribute_or(c, spec->pad_before, 0);
+    int64_t room = input + before + attribute_or(c, spec->pad_after, 0) - (attribute_or(c, spec->dilation, 1) * (size - 1) + 1);
+    if (room < 0 || size < 1) {
+        message m = start(c);
+        put(&m, "the window is larger than the padded input along ");
+        put(&m, c->signature->axes[spec->over].name);
+        return fail(c, &m);
+    }
+    int64_t positions = room / stride + 1;
+    if (attribute_or(c, spec->ceil_mode, 0) && room % stride != 0 && positions * stride < input + before) positions++;
+    bind(&c->axes[axis], positions, -1);
+    return 0;
+}
+
+static int32_t bind_all(call *c) {
+    const hfreg_signature *s = c->signature;
+    for (int a = 0; a < s->axis_count; a++) {
+        bind(&c->axes[a], 1, -1);
+        c->axes[a].count = -1;
+        if (s->axes[a].attribute >= 0) bind(&c->axes[a], c->attributes[s->axes[a].attribute].integer, -1);
+    }
+    for (int outputs = 0; outputs < 2; outputs++) {
+        for (int t = 0; t < s->tensor_count; t++)
+            if (c->tensors[t] && !(s->tensors[t].flags & HFREG_IS_OUTPUT) == !outputs && (match(c, t) || bind_tensor(c, t)))
+                return 1;
+        for (int a = 0; !outputs && a < s->axis_count; a++)
+            if (s->axes[a].over >= 0 && bind_window(c, a)) return 1;
+    }
+    for (int a = 0; a < s->axis_count; a++)
+        for (int i = 0; i < c->axes[a].count; i++)
+            if (c->axes[a].extent[i] < s->axes[a].minimum) {
+                message m = start(c);
+                put(&m, s->axes[a].name);
+                put(&m, " is ");
+                put_integer(&m, c->axes[a].extent[i]);
+                put(&m, ", expected at least ");
+                put_integer(&m, s->axes[a].minimum);
+                return fail(c, &m);
+            }
+    return 0;
+}
+
+/* ---- 4. layouts over the bound axes -------------------------------------------------------------------------- */
+
+static void append(layout *l, int axis, int64_t extent, int64_t stride) {
+    l->axis[l->count] = (uint8_t)axis;
+    l->extent[l->count] = extent;
+    l->stride[l->count++] = stride;
+}
+
+static void lay_out(call *c, int t, const int64_t *strides) {
+    const hfreg_tensor_spec *spec = &c->signature->tensors[t];
+    const DLTensor *tensor = c->tensors[t];
+    layout *l = &c->layouts[t];
+    int at = 0;
+    for (int i = 0; i < spec->item_count; at += tensor ? c->takes[t][i] : 0, i++) {
+        const hfreg_item *item = &spec->items[i];
+        const binding *b = &c->axes[item->axis];
+        int taken = tensor ? c->takes[t][i] : 0;
+        if (item->kind == HFREG_ONE || item->kind == HFREG_OPTIONAL_ONE) continue;
+        if (item->kind == HFREG_SPLIT) {
+            int64_t inner = c->axes[item->second].extent[0], stride = taken ? strides[at] : 0;
+            append(l, item->axis, b->extent[0], stride * inner);
+            append(l, item->second, inner, stride);
+            continue;
+        }
+        for (int p = 0; p < b->count; p++) {
+            int own = p - (b->count - taken); /* the position among the tensor's own axes of this item */
+            append(l, item->axis, b->extent[p], own >= 0 && tensor->shape[at + own] != 1 ? strides[at + own] : 0);
+        }
+    }
+}
+
+static void make_layout(call *c, int t) {
+    const DLTensor *tensor = c->tensors[t];
+    layout *l = &c->layouts[t];
+    int64_t compact[HFREG_MAX_NDIM], step = 1;
+    l->count = 0;
+    l->scratch = 0;
+    l->data = tensor ? (char *)tensor->data + tensor->byte_offset : (void *)&c->signature->tensors[t].fill;
+    for (int i = tensor ? tensor->ndim - 1 : -1; i >= 0; i--) compact[i] = step, step *= tensor->shape[i];
+    lay_out(c, t, tensor && tensor->strides ? tensor->strides : compact);
+}
+
+/* ---- 5. inputs that the body cannot walk are copied ---------------------------------------------------------- */
+
+static int walks_last_axis(const layout *l) {
+    for (int i = l->count - 1; i >= 0 && l->axis[i] == l->axis[l->count - 1]; i--)
+        if (l->extent[i] > 1) return l->stride[i] == 1;
+    return 1;
+}
+
+/* Whether the axes that a tensor has of one group follow each other without gaps. */
+static int is_compact(const layout *l, int axis) {
+    int inner = -1;
+    for (int i = l->count - 1; i >= 0; i--) {
+        if (l->axis[i] != axis || l->extent[i] == 1) continue;
+        if (inner >= 0 && l->stride[i] != l->stride[inner] * l->extent[inner]) return 0;
+        inner = i;
+    }
+    return 1;
+}
+
+#define COPY_ROW(type)                                                                             \
+    do {                                                                                           \
+        const type *source = (const type *)from;                                                   \
+        type *target = (type *)to;                                                                 \
+        for (int64_t i = 0; i < extent; i++) target[i] = source[i * stride];                       \
+    } while (0)
+
+static void copy_row(void *to, const void *from, int64_t extent, int64_t stride, int32_t bytes) {
+    if (bytes == 1) COPY_ROW(uint8_t);
+    else if (bytes == 2) COPY_ROW(uint16_t);
+    else if (bytes == 4) COPY_ROW(uint32_t);
+    else COPY_ROW(uint64_t);
+}
+
+static int32_t materialize(call *c, int t) {
+    layout *l = &c->layouts[t];
+    int32_t bytes = (c->signature->tensors[t].bits + 7) / 8, last = l->count - 1;
+    int64_t index[MAX_ENTRIES] = {0}, offset = 0, elements = 1;
+    for (int i = 0; i <= last; i++)
+        if ((elements *= l->extent[i]) >= SIZE_LIMIT)
+            return fail_tensor(c, t, "broadcasts to 2^31 elements or more, which this kernel does not support");
+    char *to = c->context->allocate(c->context, (uint64_t)(elements * bytes));
+    if (!to) return fail_tensor(c, t, "needs a contiguous copy, and memory ran out");
+    l->scratch = to;
+    int64_t row = last < 0 ? 1 : l->extent[last], stride = last < 0 ? 0 : l->stride[last];
+    for (int64_t done = 0; done < elements; done += row, to += row * bytes) {
+        copy_row(to, (const char *)l->data + offset * bytes, row, stride, bytes);
+        for (int i = last - 1; i >= 0; i--) {
+            offset += l->stride[i];
+            if (++index[i] < l->extent[i]) break;
+            offset -= l->stride[i] * l->extent[i];
+            index[i] = 0;
+        }
+    }
+    l->data = l->scratch;
+    for (int64_t i = last, step = 1; i >= 0; step *= l->extent[i--]) l->stride[i] = step;
+    return 0;
+}
+
+/* A group's axes, merged as far as every tensor that holds it allows. */
+typedef struct {
+    int32_t count;
+    int64_t extent[HFREG_MAX_NDIM];
+    int8_t last[HFREG_MAX_NDIM]; /* the innermost position of each run; its stride is the run's */
+} runs;
+
+static int first_entry(const layout *l, int axis) {
+    int i = 0;
+    while (i < l->count && l->axis[i] != axis) i++;
+    return i;
+}
+
+static int joins(const call *c, int axis, int outer, int inner) {
+    for (int t = 0; t < c->signature->tensor_count; t++) {
+        const layout *l = &c->layouts[t];
+        int first = first_entry(l, axis);
+        if (first < l->count && l->stride[first + outer] != l->stride[first + inner] * l->extent[first + inner]) return 0;
+    }
+    return 1;
+}
+
+static runs merge_group(const call *c, int axis) {
+    const binding *b = &c->axes[axis];
+    runs r = {.count = 0};
+    for (int p = 0; p < b->count; p++) {
+        if (b->extent[p] == 1) continue;
+        if (r.count && joins(c, axis, r.last[r.count - 1], p)) r.extent[r.count - 1] *= b->extent[p];
+        else r.extent[r.count++] = b->extent[p];
+        r.last[r.count - 1] = (int8_t)p;
+    }
+    return r;
+}
+
+static int32_t materialize_where_needed(call *c) {
+    const hfreg_signature *s = c->signature;
+    for (int t = 0; t < s->tensor_count; t++) {
+        int is_input = !(s->tensors[t].flags & HFREG_IS_OUTPUT), any_stride = s->tensors[t].flags & HFREG_ANY_STRIDE;
+        if (is_input && !any_stride && !walks_last_axis(&c->layouts[t]) && materialize(c, t)) return 1;
+    }
+    for (int a = 0; a < s->axis_count; a++) {
+        if (!s->axes[a].rank || merge_group(c, a).count <= s->axes[a].rank) continue;
+        for (int t = 0; t < s->tensor_count; t++)
+            if (!c->layouts[t].scratch && !is_compact(&c->layouts[t], a) && materialize(c, t)) return 1;
+    }
+    return 0;
+}
+
+/* ---- 6. canonical views --------------------------------------------------------------------------------------- */
+
+static void view_append(hfreg_view *v, int64_t extent, int64_t stride) {
+    v->extent[v->rank] = extent;
+    v->stride[v->rank++] = stride;
+}
+
+static void view_group(const call *c, hfreg_view *v, const layout *l, int axis) {
+    runs r = merge_group(c, axis);
+    int first = first_entry(l, axis);
+    for (int i = r.count; i < c->signature->axes[axis].rank; i++) view_append(v, 1, 0);
+    for (int i = 0; i < r.count; i++) view_append(v, r.extent[i], l->stride[first + r.last[i]]);
+}
+
+static void make_view(const call *c, int t, hfreg_view *v) {
+    const hfreg_tensor_spec *spec = &c->signature->tensors[t];
+    const layout *l = &c->layouts[t];
+    v->data = l->data;
+    v->rank = 0;
+    v->dtype = (DLDataType){spec->code, spec->bits, 1};
+    for (int i = 0; i < spec->item_count; i++) {
+        const hfreg_item *item = &spec->items[i];
+        if (item->kind == HFREG_ONE || item->kind == HFREG_OPTIONAL_ONE) continue;
+        if (item->kind == HFREG_GROUP) {
+            view_group(c, v, l, item->axis);
+            continue;
+        }
+        int at = first_entry(l, item->axis);
+        if (at < l->count) view_append(v, l->extent[at], l->stride[at]);
+        else view_append(v, 1, 0);
+        if (item->kind == HFREG_SPLIT) view_append(v, l->extent[at + 1], l->stride[at + 1]);
+    }
+    if (v->rank && v->extent[v->rank - 1] == 1) v->stride[v->rank - 1] = 1;
+}
+
+/* ---- 7. outputs without elements, and reductions over nothing -------------------------------------------------- */
+
+static int64_t size_of(const DLTensor *tensor) {
+    int64_t elements = 1;
+    for (int i = 0; i < tensor->ndim; i++) elements *= tensor->shape[i];
+    return elements;
+}
+
+static void fill(const DLTensor *tensor, uint64_t bits) {
+    int64_t elements = size_of(tensor);
+    int32_t bytes = (tensor->dtype.bits + 7) / 8;
+    copy_row((char *)tensor->data + tensor->byte_offset, &bits, elements, 0, bytes);
+}
+
+/* Returns 1 where nothing is left for the body to do. */
+static int is_done(const call *c) {
+    const hfreg_signature *s = c->signature;
+    int64_t elements = 0;
+    for (int t = 0; t < s->tensor_count; t++)
+        if (s->tensors[t].flags & HFREG_IS_OUTPUT) elements += size_of(c->tensors[t]);
+    if (elements == 0) return 1;
+    for (int a = 0; a < s->axis_count; a++)
+        if (s->axes[a].flags & HFREG_EMPTY_FILLS && c->axes[a].count == 1 && c->axes[a].extent[0] == 0) {
+            for (int t = 0; t < s->tensor_count; t++)
+                if (s->tensors[t].flags & HFREG_IS_OUTPUT) fill(c->tensors[t], s->axes[a].empty);
+            return 1;
+        }
+    return 0;
+}
+
+/* ---- the entry point -------------------------------------------------------------------------------------------- */
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT const uint32_t hfreg_kernel_abi = HFREG_KERNEL_ABI;
+
+static int32_t run(call *c) {
+    const hfreg_signature *s = c->signature;
+    hfreg_view views[HFREG_MAX_TENSORS];
+    for (int t = 0; t < s->tensor_count; t++) make_layout(c, t);
+    int32_t error = materialize_where_needed(c);
+    for (int t = 0; !error && t < s->tensor_count; t++) make_view(c, t, &views[t]);
+    if (!error) error = hfreg_body(c->context, views, c->attributes);
+    for (int t = 0; t < s->tensor_count; t++)
+        if (c->layouts[t].scratch) c->context->release(c->context, c->layouts[t].scratch);
+    return error;
+}
+
+EXPORT int32_t hfreg_kernel(hfreg_context *context, const DLTensor *const *tensors, int32_t tensor_count,
+                            const hfreg_value *attributes, int32_t attribute_count) {
+    call c;
+    c.context = context;
+    c.signature = &hfreg_kernel_signature;
+    c.tensors = tensors;
+    c.attributes = attributes;
+    if (check_count(&c, " tensors, expected ", tensor_count, c.signature->tensor_count)) return 1;
+    if (check_count(&c, " attributes, expected ", attribute_count, c.signature->attribute_count)) return 1;
+    for (int a = 0; a < attribute_count; a++)
+        if (check_attribute(&c, a)) return 1;
+    for (int t = 0; t < tensor_count; t++)
+        if (check_tensor(&c, t)) return 1;
+    if (bind_all(&c)) return 1;
+    return is_done(&c) ? 0 : run(&c);
+}

@@ -1,0 +1,125 @@
+/* The body of a kernel that Halide compiled: views become halide_buffer_t, and Halide's runtime calls go to the
+ * caller's context. Written against the published layout of halide_buffer_t (HalideRuntime.h, Halide 21). */
+#include "frontend.h"
+
+typedef struct {
+    int32_t min, extent, stride;
+    uint32_t flags;
+} halide_dimension;
+
+typedef struct {
+    uint64_t device;
+    const void *device_interface;
+    uint8_t *host;
+    uint64_t flags;
+    struct {
+        uint8_t code, bits;
+        uint16_t lanes;
+    } type;
+    int32_t dimensions;
+    halide_dimension *dim;
+    void *padding;
+} halide_buffer;
+
+/* How the build tells which scalar arguments the compiled function takes. */
+typedef struct {
+    uint8_t attribute; /* index into the kernel's attributes */
+    uint8_t is_real;   /* passed as float, else as int32_t */
+} hfreg_halide_scalar;
+extern const hfreg_halide_scalar hfreg_halide_scalars[];
+extern const uint8_t hfreg_halide_scalar_count;
+
+int hfreg_halide_argv(void **arguments); /* Halide's entry point that takes pointers to its arguments */
+
+#define MAX_SCALARS 32
+
+int32_t hfreg_body(hfreg_context *context, const hfreg_view *views, const hfreg_value *attributes) {
+    const hfreg_signature *s = &hfreg_kernel_signature;
+    halide_dimension dims[HFREG_MAX_TENSORS][HFREG_MAX_VIEW];
+    halide_buffer buffers[HFREG_MAX_TENSORS];
+    union {
+        int32_t integer;
+        float real;
+    } scalars[MAX_SCALARS];
+    void *arguments[1 + HFREG_MAX_TENSORS + MAX_SCALARS];
+    int count = 0, i = 0;
+    arguments[count++] = &context;
+    for (int t = 0; t < s->tensor_count; t++) {
+        if (s->tensors[t].flags & HFREG_IS_OUTPUT) /* Halide's order: inputs, scalars, outputs */
+            for (; i < hfreg_halide_scalar_count; i++) {
+                const hfreg_value *value = &attributes[hfreg_halide_scalars[i].attribute];
+                if (hfreg_halide_scalars[i].is_real) scalars[i].real = (float)value->real;
+                else scalars[i].integer = (int32_t)value->integer;
+                arguments[count++] = &scalars[i];
+            }
+        const hfreg_view *v = &views[t];
+        for (int d = 0; d < v->rank; d++) {
+            int axis = v->rank - 1 - d;
+            dims[t][d] = (halide_dimension){0, (int32_t)v->extent[axis], (int32_t)v->stride[axis], 0};
+        }
+        buffers[t] = (halide_buffer){0, 0, v->data, 0, {v->dtype.code, v->dtype.bits, 1}, v->rank, dims[t], 0};
+        arguments[count++] = &buffers[t];
+    }
+    return hfreg_halide_argv(arguments);
+}
+
+void *halide_malloc(void *context, uint64_t bytes) {
+    hfreg_context *c = context;
+    return c->allocate(c, bytes);
+}
+
+void halide_free(void *context, void *block) {
+    hfreg_context *c = context;
+    c->release(c, block);
+}
+
+int halide_do_par_for(void *context, hfreg_task task, int first, int count, uint8_t *closure) {
+    hfreg_context *c = context;
+    return c->parallel_for(c, task, first, count, closure);
+}
+
+void halide_error(void *context, const char *text) {
+    hfreg_context *c = context;
+    c->report(c, text);
+}
+
+/* The checks that compiled code makes of its own arguments. The front end has made sure that none can fail; if one
+ * does, the schedule is wrong, and the message says which check it was. */
+static int internal_error(void *context, const char *text) {
+    halide_error(context, text);
+    return -1;
+}
+
+int halide_error_out_of_memory(void *context) { return internal_error(context, "out of memory"); }
+
+typedef const char *text;
+#define CHECK(name, ...)                                                                           \
+    int halide_error_##name(void *context, __VA_ARGS__) {                                          \
+        return internal_error(context, "internal error of the kernel: " #name);                    \
+    }
+#pragma clang diagnostic ignored "-Wunused-parameter"
+CHECK(access_out_of_bounds, text buffer, int d, int touched_min, int touched_max, int min, int max)
+CHECK(bad_dimensions, text buffer, int32_t given, int32_t right)
+CHECK(bad_fold, text func, text var, text loop)
+CHECK(bad_type, text buffer, uint32_t given, uint32_t right)
+CHECK(buffer_allocation_too_large, text buffer, uint64_t size, uint64_t max)
+CHECK(buffer_argument_is_null, text buffer)
+CHECK(buffer_extents_negative, text buffer, int d, int extent)
+CHECK(buffer_extents_too_large, text buffer, int64_t size, int64_t max)
+CHECK(constraint_violated, text var, int value, text constrained, int right)
+CHECK(constraints_make_required_region_smaller, text buffer, int d, int min, int extent, int required_min, int required)
+CHECK(device_dirty_with_no_device_support, text buffer)
+CHECK(explicit_bounds_too_small, text func, text var, int min, int max, int required_min, int required_max)
+CHECK(fold_factor_too_small, text func, text var, int factor, text loop, int required)
+CHECK(host_is_null, text buffer)
+CHECK(param_too_large_f64, text param, double value, double max)
+CHECK(param_too_large_i64, text param, int64_t value, int64_t max)
+CHECK(param_too_small_f64, text param, double value, double min)
+CHECK(param_too_small_i64, text param, int64_t value, int64_t min)
+CHECK(requirement_failed, text condition, text reason)
+CHECK(specialize_fail, text reason)
+CHECK(split_factor_not_positive, text func, text original, text outer, text inner, text factor, int value)
+CHECK(storage_bound_too_small, text func, text var, int bound, int required)
+CHECK(unaligned_host_ptr, text buffer, int alignment)
+
+int halide_error_no_device_interface(void *context) { return internal_error(context, "internal error: no device"); }

@@ -1,0 +1,165 @@
+/* The host runtime: aligned memory and a thread pool behind hfreg_context, one shared object for a process.
+ *
+ * A pool of n threads has n - 1 workers; the calling thread takes part. Workers spin for a moment after a loop, because
+ * the next one mostly follows at once, then sleep on a futex. A loop that starts while the pool is busy (a nested loop,
+ * or another caller) runs on its own thread alone: that is always right, and never waits for anybody. */
+#include "hfreg/kernel.h"
+#include <stdatomic.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define SPINS 4000 /* about 40 µs */
+
+/* From the C library of the process. */
+extern int posix_memalign(void **block, unsigned long alignment, unsigned long bytes);
+extern void free(void *block);
+extern void *calloc(unsigned long count, unsigned long bytes);
+extern int pthread_create(unsigned long *thread, const void *attributes, void *(*function)(void *), void *argument);
+extern int pthread_join(unsigned long thread, void **result);
+extern long syscall(long number, ...);
+
+#if defined(__x86_64__)
+#define SYS_FUTEX 202
+#define pause_cpu() __builtin_ia32_pause()
+#elif defined(__aarch64__) || defined(__riscv)
+#define SYS_FUTEX 98
+#define pause_cpu() atomic_signal_fence(memory_order_seq_cst)
+#endif
+#define FUTEX_WAIT_PRIVATE 128
+#define FUTEX_WAKE_PRIVATE 129
+
+typedef struct hfreg_pool {
+    /* The current loop. Written by its owner while no worker is inside (`inside` is 0). */
+    hfreg_task task;
+    void *context;
+    uint8_t *closure;
+    int end;
+    atomic_int next;  /* the next index to run */
+    atomic_int error; /* the first error of a task */
+
+    atomic_int busy;           /* a loop is running */
+    atomic_int inside;         /* workers that may touch the loop */
+    atomic_uint generation;    /* odd while a loop is open to workers; a futex */
+    atomic_int sleepers;
+    atomic_int stop;
+    int workers;
+    unsigned long threads[];
+} hfreg_pool;
+
+static void run_tasks(hfreg_pool *pool) {
+    for (;;) {
+        int i = atomic_fetch_add(&pool->next, 1);
+        if (i >= pool->end || atomic_load_explicit(&pool->error, memory_order_relaxed)) return;
+        int error = pool->task(pool->context, i, pool->closure);
+        if (error) atomic_store(&pool->error, error);
+    }
+}
+
+/* Wait for the generation to leave `seen`. */
+static unsigned await(hfreg_pool *pool, unsigned seen) {
+    for (int i = 0; i < SPINS; i++) {
+        unsigned now = atomic_load(&pool->generation);
+        if (now != seen) return now;
+        pause_cpu();
+    }
+    atomic_fetch_add(&pool->sleepers, 1);
+    while (atomic_load(&pool->generation) == seen) syscall(SYS_FUTEX, &pool->generation, FUTEX_WAIT_PRIVATE, seen, 0, 0, 0);
+    atomic_fetch_sub(&pool->sleepers, 1);
+    return atomic_load(&pool->generation);
+}
+
+static void announce(hfreg_pool *pool) {
+    atomic_fetch_add(&pool->generation, 1);
+    if (atomic_load(&pool->sleepers)) syscall(SYS_FUTEX, &pool->generation, FUTEX_WAKE_PRIVATE, 0x7fffffff, 0, 0, 0);
+}
+
+static void *work(void *argument) {
+    hfreg_pool *pool = argument;
+    unsigned seen = 0;
+    while (!atomic_load(&pool->stop)) {
+        seen = await(pool, seen);
+        if (!(seen & 1)) continue;
+        atomic_fetch_add(&pool->inside, 1);
+        if (atomic_load(&pool->generation) == seen) run_tasks(pool); /* still open: the owner waits for `inside` */
+        atomic_fetch_sub(&pool->inside, 1);
+    }
+    return 0;
+}
+
+static int run_alone(void *context, hfreg_task task, int first, int count, uint8_t *closure) {
+    for (int i = first; i < first + count; i++) {
+        int error = task(context, i, closure);
+        if (error) return error;
+    }
+    return 0;
+}
+
+static int parallel_for(hfreg_context *context, hfreg_task task, int first, int count, uint8_t *closure) {
+    hfreg_pool *pool = context->state;
+    int idle = 0;
+    if (count < 2 || !pool || !pool->workers || !atomic_compare_exchange_strong(&pool->busy, &idle, 1))
+        return run_alone(context, task, first, count, closure);
+    pool->task = task;
+    pool->context = context;
+    pool->closure = closure;
+    pool->end = first + count;
+    atomic_store(&pool->error, 0);
+    atomic_store(&pool->next, first);
+    announce(pool); /* odd: open */
+    run_tasks(pool);
+    announce(pool); /* even: closed, nobody enters any more */
+    while (atomic_load(&pool->inside)) pause_cpu();
+    int error = atomic_load(&pool->error);
+    atomic_store(&pool->busy, 0);
+    return error;
+}
+
+static void *allocate(hfreg_context *context, uint64_t bytes) {
+    (void)context;
+    void *block = 0;
+    return posix_memalign(&block, 64, bytes ? bytes : 1) ? 0 : block;
+}
+
+static void release(hfreg_context *context, void *block) {
+    (void)context;
+    free(block);
+}
+
+/* A context and the message of the call that it is for. */
+typedef struct {
+    hfreg_context context;
+    char message[320];
+} hfreg_call_context;
+
+static void report(hfreg_context *context, const char *message) {
+    char *kept = ((hfreg_call_context *)context)->message;
+    int i = 0;
+    for (; message[i] && i < 319; i++) kept[i] = message[i];
+    kept[i] = 0;
+}
+
+EXPORT const uint32_t hfreg_runtime_abi = HFREG_KERNEL_ABI;
+EXPORT const uint32_t hfreg_call_context_size = sizeof(hfreg_call_context);
+
+EXPORT void hfreg_call_context_init(hfreg_call_context *call, hfreg_pool *pool) {
+    call->context = (hfreg_context){sizeof(hfreg_context), 0, pool, allocate, release, parallel_for, report};
+    call->message[0] = 0;
+}
+
+/* A pool in which loops run on up to `threads` threads, the caller's included; NULL when memory or threads ran out. */
+EXPORT hfreg_pool *hfreg_pool_create(int32_t threads) {
+    int workers = threads > 1 ? threads - 1 : 0;
+    hfreg_pool *pool = calloc(1, sizeof(hfreg_pool) + (unsigned long)workers * sizeof(unsigned long));
+    if (!pool) return 0;
+    for (; pool->workers < workers; pool->workers++)
+        if (pthread_create(&pool->threads[pool->workers], 0, work, pool)) break;
+    return pool;
+}
+
+/* End the workers. No loop may be running. */
+EXPORT void hfreg_pool_destroy(hfreg_pool *pool) {
+    atomic_store(&pool->stop, 1);
+    atomic_fetch_add(&pool->generation, 2); /* still even: nothing to run */
+    syscall(SYS_FUTEX, &pool->generation, FUTEX_WAKE_PRIVATE, 0x7fffffff, 0, 0, 0);
+    for (int i = 0; i < pool->workers; i++) pthread_join(pool->threads[i], 0);
+    free(pool);
+}

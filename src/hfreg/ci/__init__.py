@@ -1,0 +1,1 @@
+"""The pipeline: from a package to its passports in the registry."""

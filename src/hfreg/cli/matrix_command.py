@@ -1,0 +1,55 @@
+"""`hfreg matrix`: the compatibility matrix, as data and as pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hfreg.cli.options import key_option, print_json, registry_option
+
+if TYPE_CHECKING:
+    from hfreg.matrix.matrix import Matrix
+
+
+@click.group("matrix", help="The compatibility matrix: export it, or write its pages.")
+def command() -> None:
+    """Group of the matrix commands."""
+
+
+@command.command("export", help="Print the matrix as JSON: targets, op versions, cells.")
+@registry_option
+@key_option
+def export(registry: Path | None, keys: tuple[Path, ...]) -> None:
+    """Print the document."""
+    from hfreg.matrix.export import export_matrix
+
+    print_json(export_matrix(_open(registry, keys)))
+
+
+@command.command("pages", help="Write the matrix, its operators and passports as a static site.")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@registry_option
+@key_option
+def pages(folder: Path, registry: Path | None, keys: tuple[Path, ...]) -> None:
+    """Write the site."""
+    from hfreg.matrix.pages import bundles_from, render_site
+    from hfreg.registry.registry import Registry
+
+    matrix = _open(registry, keys)
+    stored = {
+        (version.reference, passport.target): passport.bundles
+        for version in Registry.open(registry).all_versions()
+        for passport in version.passports()
+    }
+    site = render_site(matrix, bundles_from(stored))
+    site.write(folder)
+    click.echo(f"{len(site.files)} files written; start at {folder / 'index.html'}")
+
+
+def _open(registry: Path | None, keys: tuple[Path, ...]) -> Matrix:
+    from hfreg.matrix.matrix import Matrix
+    from hfreg.passports.keys import trusted_keys
+
+    return Matrix.open(registry, trusted=trusted_keys(keys))

@@ -1,0 +1,97 @@
+"""Digests and canonical JSON: the names of things.
+
+A digest is written `sha256:<64 hexadecimal digits>`. Canonical JSON is RFC 8785, so the same value always has the
+same bytes. Parsing is strict: what two parsers could read differently (duplicate keys, NaN, a byte order mark, bytes
+after the value) is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import rfc8785
+
+from hfreg.errors import VerificationError
+
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+JsonValue = Any
+"""What `json` reads and writes: None, bool, int, float, str, list, and dict with str keys."""
+
+
+def sha256(data: bytes) -> str:
+    """The digest of some bytes."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """The digest of a file's content."""
+    with path.open("rb") as file:
+        return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def tree_digest(files: Mapping[str, bytes] | Iterable[tuple[str, bytes]]) -> str:
+    """The digest of a set of files: of the canonical JSON that maps each relative path to its content's digest."""
+    return json_digest({path: sha256(content) for path, content in dict(files).items()})
+
+
+def json_digest(value: JsonValue) -> str:
+    """The digest of a value's canonical JSON."""
+    return sha256(canonical_json(value))
+
+
+def canonical_json(value: JsonValue) -> bytes:
+    """RFC 8785 JSON.
+
+    Raises:
+        ValueError: the value holds something that JSON cannot (NaN, an integer beyond 2**53, an object).
+    """
+    try:
+        return rfc8785.dumps(value)
+    except rfc8785.CanonicalizationError as error:
+        raise ValueError(f"not representable in canonical JSON: {error}") from error
+
+
+def parse_json(data: bytes, *, where: str) -> JsonValue:
+    """Parse JSON strictly.
+
+    Raises:
+        VerificationError: not UTF-8, not one JSON value, a duplicate key, NaN or Infinity.
+    """
+
+    def object_of(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+        result: dict[str, JsonValue] = {}
+        for key, value in pairs:
+            if key in result:
+                raise VerificationError(f"the key {key!r} appears twice in one JSON object", where=where)
+            result[key] = value
+        return result
+
+    def refuse(constant: str) -> NoReturn:
+        raise VerificationError(f"{constant} is not JSON", where=where)
+
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=object_of, parse_constant=refuse)
+    except UnicodeDecodeError as error:
+        raise VerificationError(f"not UTF-8 text (byte {error.start})", where=where) from error
+    except json.JSONDecodeError as error:
+        raise VerificationError(
+            f"not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})", where=where
+        ) from error
+    except RecursionError as error:
+        raise VerificationError("JSON nested too deeply", where=where) from error
+
+
+def is_digest(text: str) -> bool:
+    """Whether a string is a well-formed digest."""
+    return DIGEST.fullmatch(text) is not None
+
+
+def short(digest: str) -> str:
+    """The first twelve hexadecimal digits, for people."""
+    return digest.removeprefix("sha256:")[:12]

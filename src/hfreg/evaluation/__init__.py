@@ -1,0 +1,1 @@
+"""Evaluation: kernels against references, bounds and the clock."""

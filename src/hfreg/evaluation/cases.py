@@ -1,0 +1,31 @@
+"""A case: one call of an operator, with inputs of concrete values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hfreg.arrays import Array
+from hfreg.ops.signature import Attributes
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call."""
+
+    data_set: str
+    """D0 (golden), D1 (distributions), D2 (special values) or D5 (shapes)."""
+    name: str
+    inputs: tuple[Array | None, ...]
+    """Values of the kernel's own element types, with the strides that the kernel will see."""
+    attributes: Attributes
+    """All attributes, defaults filled in."""
+    expected: tuple[Array, ...] | None = None
+    """The stored result of a golden case; None: the reference works it out."""
+    source: str = ""
+    """Where a golden case comes from."""
+    shift: int = 0
+    """Elements by which the data is off a multiple of 64 bytes."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.data_set}/{self.name}"

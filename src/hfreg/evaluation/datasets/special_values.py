@@ -1,0 +1,68 @@
+"""D2: zeros, subnormals, the largest values, infinities and NaN, in every operand, alone and among ordinary data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from hfreg.arrays import Array
+from hfreg.dtypes import DType
+from hfreg.evaluation.cases import Case
+from hfreg.evaluation.datasets.values import DISTRIBUTIONS, fill
+from hfreg.evaluation.sampling import sample_call
+from hfreg.ops.manifest import Manifest
+from hfreg.ops.signature import Signature, Types
+
+
+def special_values(dtype: DType) -> dict[str, float]:
+    """The special values of a floating-point type, by name."""
+    return {
+        "zero": 0.0,
+        "minus-zero": -0.0,
+        "smallest-subnormal": dtype.smallest_subnormal,
+        "smallest-normal": dtype.smallest_normal,
+        "minus-smallest-normal": -dtype.smallest_normal,
+        "one": 1.0,
+        "minus-one": -1.0,
+        "largest": dtype.largest,
+        "minus-largest": -dtype.largest,
+        "inf": np.inf,
+        "minus-inf": -np.inf,
+        "nan": np.nan,
+    }
+
+
+def special_value_cases(
+    manifest: Manifest, signature: Signature, types: Types, rng: np.random.Generator
+) -> Iterator[Case]:
+    """For each floating-point operand and each special value: alone, and at one place of every row."""
+    for position, tensor in enumerate(signature.inputs):
+        dtype = tensor.dtype(types)
+        if not dtype.is_float or manifest.inputs[tensor.name].values == "positive":
+            continue
+        for name, value in special_values(dtype).items():
+            for alone in (True, False):
+                call = sample_call(signature, rng)
+                if call is None or call.shapes[position] is None:
+                    continue
+                inputs = [
+                    None
+                    if shape is None
+                    else fill(manifest.inputs[other.name], other.dtype(types), shape, DISTRIBUTIONS["zero-mean"], rng)
+                    for other, shape in zip(signature.inputs, call.shapes, strict=True)
+                ]
+                target = inputs[position]
+                assert target is not None
+                _insert(target, value, alone=alone)
+                how = "alone" if alone else "mixed"
+                yield Case("D2", f"{tensor.name}-{name}-{how}", tuple(inputs), call.attributes)
+
+
+def _insert(array: Array, value: float, *, alone: bool) -> None:
+    """Put a value everywhere, or on a diagonal: over the rows, it visits every place of the last axis."""
+    if alone or array.ndim == 0:
+        array[...] = value
+        return
+    flat = array.reshape(-1)
+    flat[:: array.shape[-1] + 1] = value

@@ -1,0 +1,254 @@
+"""Evaluate a kernel: run cases in a runner process, judge each, and sum up by data set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal, assert_never
+
+import numpy as np
+from pydantic import ConfigDict
+
+from hfreg.arrays import Array
+from hfreg.digests import sha256
+from hfreg.errors import RunError
+from hfreg.evaluation.bounds import rule
+from hfreg.evaluation.cases import Case
+from hfreg.evaluation.compare import Comparison, compare
+from hfreg.evaluation.datasets import distribution_cases, golden_cases, shape_cases, special_value_cases
+from hfreg.kernels.artifact import Kernel
+from hfreg.kernels.runner import Call, KernelRunner, Ran, Reported, RunOutcome, Stopped
+from hfreg.ops.binding import bind
+from hfreg.ops.package import OpPackage
+from hfreg.ops.reference import Expected, Reference
+from hfreg.ops.signature import Signature
+from hfreg.processes import TimedOut
+
+DATA_SETS = ("D0", "D1", "D2", "D5")
+MAX_REPORTED = 5
+
+Verdict = Literal[
+    "passed",
+    "wrong_result",
+    "unwritten_output",
+    "out_of_bounds_write",
+    "input_modified",
+    "not_repeatable",
+    "reported_error",
+    "crashed",
+    "timed_out",
+    "reference_failed",
+]
+"""How a case, or a kernel, ended."""
+
+SEVERITY: tuple[Verdict, ...] = (
+    "reference_failed",
+    "crashed",
+    "timed_out",
+    "out_of_bounds_write",
+    "input_modified",
+    "unwritten_output",
+    "reported_error",
+    "wrong_result",
+    "not_repeatable",
+    "passed",
+)
+"""The verdict of a kernel is the first of these that one of its cases has."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """How one case ended."""
+
+    case: Case
+    verdict: Verdict
+    detail: str = ""
+    comparison: Comparison | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed case, for people."""
+
+    case: str
+    verdict: Verdict
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataSetResult:
+    """How the cases of one data set ended."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(ser_json_inf_nan="constants")
+    data_set: str
+    cases: int
+    failed: int
+    elements: int
+    max_error_ratio: float
+    """The largest error divided by its bound, over all elements."""
+    max_ulp: float
+    rms_ulp: float
+    bias_ulp: float
+    failures: tuple[Failure, ...]
+    """The first few."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelEvaluation:
+    """What was found out about one kernel."""
+
+    verdict: Verdict
+    data_sets: tuple[DataSetResult, ...]
+    nonce: str
+    """What the author of the kernel could not know; revealed with the result."""
+    seed: str
+    """What the random cases were drawn from: SHA-256 of `<kernel digest>/<nonce>`."""
+
+    @property
+    def has_passed(self) -> bool:
+        return self.verdict == "passed"
+
+    @property
+    def failures(self) -> Iterator[Failure]:
+        for data_set in self.data_sets:
+            yield from data_set.failures
+
+
+def make_cases(
+    package: OpPackage, kernel: Kernel, signature: Signature, *, seed: str, data_sets: Iterable[str] = DATA_SETS
+) -> Iterator[Case]:
+    """All cases for one kernel.
+
+    Args:
+        package: the op package.
+        kernel: the kernel.
+        signature: the signature of its attribute class.
+        seed: a digest; the same seed gives the same cases.
+        data_sets: which sets.
+    """
+    manifest, types = package.manifest, kernel.key.dtypes
+    generators: dict[str, Callable[[np.random.Generator], Iterable[Case]]] = {
+        "D0": lambda _: golden_cases(package, signature, types),
+        "D1": lambda rng: distribution_cases(manifest, signature, types, rng),
+        "D2": lambda rng: special_value_cases(manifest, signature, types, rng),
+        "D5": lambda rng: shape_cases(manifest, signature, types, rng),
+    }
+    for name in data_sets:
+        rng = np.random.default_rng(int(sha256(f"{seed}/{name}".encode())[7:39], 16))
+        yield from generators[name](rng)
+
+
+def evaluate_kernel(
+    package: OpPackage, kernel: Kernel, *, nonce: str, data_sets: Iterable[str] = DATA_SETS
+) -> KernelEvaluation:
+    """Run all data sets on one kernel.
+
+    Args:
+        package: the op package.
+        kernel: the kernel; it is built for a target that runs on this machine.
+        nonce: what the author of the kernel did not know. With the kernel's digest it is the seed.
+        data_sets: which sets.
+    """
+    seed = sha256(f"{kernel.digest}/{nonce}".encode())
+    signature = next(s for s in package.signatures if s.class_name == kernel.key.attribute_class)
+    cases = make_cases(package, kernel, signature, seed=seed, data_sets=data_sets)
+    with Reference(package) as reference, KernelRunner(kernel) as runner:
+        results = [evaluate_case(package, signature, kernel, case, reference, runner) for case in cases]
+    return summarize(results, nonce, seed)
+
+
+def evaluate_case(
+    package: OpPackage, signature: Signature, kernel: Kernel, case: Case, reference: Reference, runner: KernelRunner
+) -> CaseResult:
+    """Run one case and judge it."""
+    types = kernel.key.dtypes
+    shapes = [None if array is None else array.shape for array in case.inputs]
+    binding = bind(signature, shapes, case.attributes)
+    try:
+        expected = _expect(package, case, reference)
+    except RunError as error:
+        return CaseResult(case, "reference_failed", str(error))
+    call = Call(
+        inputs=case.inputs,
+        outputs=tuple((tensor.dtype(types), binding.shape(tensor.pattern)) for tensor in signature.outputs),
+        attributes=tuple(number.of(binding.attributes) for number in signature.runtime_attributes),
+        names=tuple(tensor.name for tensor in signature.tensors),
+        shift=case.shift,
+    )
+    for (_, shape), value in zip(call.outputs, expected.outputs, strict=True):
+        if shape != value.shape:
+            return CaseResult(
+                case, "reference_failed", f"its result has shape {list(value.shape)}, the signature says {list(shape)}"
+            )
+    return _judge(package, signature, kernel, case, runner.call(call), expected)
+
+
+def _expect(package: OpPackage, case: Case, reference: Reference) -> Expected:
+    """The expected outputs and the error scale. A golden result takes the place of the reference's."""
+    source = rule(package.manifest.accuracy).scale
+    expected = reference(case.inputs, case.attributes, scale=source == "reference")
+    if source == "absolute":
+        absolute = [None if array is None else np.abs(array) for array in case.inputs]
+        expected = Expected(
+            expected.outputs, np.abs(reference(absolute, case.attributes, scale=False).outputs[0]).astype(np.float64)
+        )
+    if case.expected is None:
+        return expected
+    return Expected(tuple(_as_expected(array) for array in case.expected), expected.scale)
+
+
+def _as_expected(stored: Array) -> Array:
+    return stored if stored.dtype.kind in "iub" else stored.astype(np.float64)
+
+
+def _judge(
+    package: OpPackage, signature: Signature, kernel: Kernel, case: Case, outcome: RunOutcome, expected: Expected
+) -> CaseResult:
+    match outcome:
+        case Stopped(TimedOut()):
+            return CaseResult(case, "timed_out", str(outcome))
+        case Stopped():
+            return CaseResult(case, "crashed", str(outcome))
+        case Reported(message):
+            return CaseResult(case, "reported_error", message)
+        case Ran(_, faults, _) if faults:
+            return CaseResult(case, faults[0].kind, str(faults[0]))
+        case Ran(outputs, _, repeats):
+            accuracy, types = package.manifest.accuracy, kernel.key.dtypes
+            comparison: Comparison | None = None
+            for tensor, actual, want in zip(signature.outputs, outputs, expected.outputs, strict=True):
+                found = compare(actual, want, tensor.dtype(types), accuracy, expected.scale)
+                if not found.is_right:
+                    return CaseResult(case, "wrong_result", f"{tensor.name} {found.detail}", found)
+                comparison = comparison or found
+            if not repeats and package.manifest.determinism.grade != "R2":
+                return CaseResult(case, "not_repeatable", "two runs of the same call gave different bits", comparison)
+            return CaseResult(case, "passed", "", comparison)
+        case _:
+            assert_never(outcome)
+
+
+def summarize(results: list[CaseResult], nonce: str, seed: str) -> KernelEvaluation:
+    """The results of all cases, by data set, and the verdict."""
+    data_sets = sorted({result.case.data_set for result in results})
+    verdicts = {result.verdict for result in results}
+    verdict: Verdict = next((verdict for verdict in SEVERITY if verdict in verdicts), "passed")
+    summaries = tuple(_summary(name, [r for r in results if r.case.data_set == name]) for name in data_sets)
+    return KernelEvaluation(verdict, summaries, nonce, seed)
+
+
+def _summary(name: str, results: list[CaseResult]) -> DataSetResult:
+    comparisons = [result.comparison for result in results if result.comparison is not None]
+    failed = [result for result in results if result.verdict != "passed"]
+    elements = sum(c.elements for c in comparisons)
+    return DataSetResult(
+        data_set=name,
+        cases=len(results),
+        failed=len(failed),
+        elements=elements,
+        max_error_ratio=max((c.max_ratio for c in comparisons), default=0.0),
+        max_ulp=max((c.max_ulp for c in comparisons), default=0.0),
+        rms_ulp=float(np.sqrt(sum(c.sum_squares_ulp for c in comparisons) / max(1, elements))),
+        bias_ulp=sum(c.sum_ulp for c in comparisons) / max(1, elements),
+        failures=tuple(Failure(r.case.label, r.verdict, r.detail) for r in failed[:MAX_REPORTED]),
+    )

@@ -1,0 +1,266 @@
+"""Times: a kernel against a peer, in one process, in turn, on the same data.
+
+Every round times the peer, then the kernel, each after calls that are not timed; the ratio is taken pair by pair, so a
+machine that slows down or speeds up changes both. The figures of the roofline model are from the same process:
+
+    I = F / Q                   arithmetic intensity, flop per byte
+    U = Q / (T * B_peak)        use of the bandwidth
+    P = min(P_peak, I * B_peak) the roofline's bound
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from hfreg.errors import RunError
+from hfreg.evaluation.datasets.values import DISTRIBUTIONS, fill
+from hfreg.evaluation.peers import PeerCall, onnxruntime_call
+from hfreg.kernels import abi
+from hfreg.kernels.artifact import Kernel
+from hfreg.kernels.build import build_peaks, build_runtime
+from hfreg.kernels.host import HostKernel, describe, known_dtype
+from hfreg.kernels.targets import Target, target
+from hfreg.ops.binding import Binding, bind, select
+from hfreg.ops.manifest import Workload
+from hfreg.ops.package import OpPackage
+from hfreg.ops.signature import Signature, complete_attributes
+
+WARM_S = 0.001
+PAUSE_S = 0.002
+"""After the peer: its threads spin for a while, and would take a core from the kernel."""
+MIN_TIMED_S = 100e-6
+"""A shorter call is repeated within one measurement."""
+STREAM_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A workload that is ready to be timed."""
+
+    workload: Workload
+    threads: int
+    run: Callable[[], None]
+    output: np.ndarray[Any, np.dtype[Any]]
+    peer: PeerCall | None
+    flop: float | None
+    bytes: float
+    attributes: dict[str, Any]
+
+
+@dataclass
+class Samples:
+    """What the rounds of a measurement gave."""
+
+    calls: int
+    """Calls in one measurement."""
+    own_ns: list[float] = field(default_factory=list)
+    peer_ns: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Session:
+    """What all measurements of this process on one target and number of threads share."""
+
+    runtime: abi.Runtime
+    peaks: MachinePeaks
+
+
+@cache
+def session(target_name: str, threads: int) -> Session:
+    """The session for a target and a number of threads; the first call measures the machine's peaks."""
+    goal = target(target_name)
+    runtime = abi.Runtime(abi.load_library(build_runtime(goal), "runtime"), threads)
+    return Session(runtime, measure_peaks(goal, runtime))
+
+
+def serves(package: OpPackage, signature: Signature, workload: Workload) -> bool:
+    """Whether kernels of an attribute class are the ones that a workload gets."""
+    attributes = complete_attributes(package.manifest, workload.attributes)
+    chosen, _ = select(package.signatures, _shapes(signature, workload), attributes)
+    return chosen.class_name == signature.class_name
+
+
+def _shapes(signature: Signature, workload: Workload) -> list[tuple[int, ...] | None]:
+    return [tuple(workload.shapes[t.name]) if t.name in workload.shapes else None for t in signature.inputs]
+
+
+def prepare(package: OpPackage, kernel: Kernel, workload: Workload, runtime: abi.Runtime) -> Subject:
+    """Load a kernel into this process and bind it to data of a workload.
+
+    Raises:
+        RunError: the kernel does not serve the workload, or reports an error.
+    """
+    manifest, types = package.manifest, kernel.key.dtypes
+    signature = next(s for s in package.signatures if s.class_name == kernel.key.attribute_class)
+    attributes = complete_attributes(manifest, workload.attributes)
+    shapes = _shapes(signature, workload)
+    binding = bind(signature, shapes, attributes)
+    rng = np.random.default_rng(1)
+    inputs = [
+        None if shape is None else fill(manifest.inputs[t.name], t.dtype(types), shape, DISTRIBUTIONS["zero-mean"], rng)
+        for t, shape in zip(signature.inputs, shapes, strict=True)
+    ]
+    outputs = [np.empty(binding.shape(t.pattern), t.dtype(types).numpy) for t in signature.outputs]
+    numbers = [number.of(binding.attributes) for number in signature.runtime_attributes]
+    tensors = [None if a is None else describe(a, known_dtype(a)) for a in (*inputs, *outputs)]
+    bound = HostKernel(kernel.content, kernel.key.slug, runtime).bind(tensors, numbers)
+    wanted = [(output.dtype, output.shape) for output in outputs]
+    peer = onnxruntime_call(manifest, inputs, workload.attributes, wanted, threads=runtime.threads)
+    moved = sum(a.nbytes for a in (*inputs, *outputs) if a is not None)
+    kept_alive = (inputs, outputs, bound)
+
+    def run() -> None:
+        kept_alive[2]()
+
+    flop = _flop(workload, binding)
+    return Subject(workload, runtime.threads, run, outputs[0], peer, flop, float(moved), dict(workload.attributes))
+
+
+def _flop(workload: Workload, binding: Binding) -> float | None:
+    """The value of the workload's formula: a product of numbers and extents."""
+    if not workload.flops:
+        return None
+    factors = [text.strip() for text in workload.flops.split("*")]
+    return float(
+        math.prod(int(f) if re.fullmatch(r"\d+", f) else math.prod(binding.extents.get(f, (1,))) for f in factors)
+    )
+
+
+class Paired:
+    """One measurement in rounds, in the form that pytest-benchmark's pedantic mode takes: a set-up and a target."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        own, peer = _once(subject.run), _once(subject.peer.run) if subject.peer else 0.0
+        self.samples = Samples(max(1, math.ceil(MIN_TIMED_S / max(own, 1e-7))))
+        self._peer_calls = max(1, math.ceil(MIN_TIMED_S / max(peer, 1e-7)))
+        self.round_s = own * self.samples.calls + peer * self._peer_calls + 2 * WARM_S + PAUSE_S
+        self.first = subject.output.copy()
+
+    def set_up(self) -> None:
+        """Time the peer, let its threads come to rest, and warm the kernel up."""
+        if self.subject.peer:
+            _warm(self.subject.peer.run)
+            started = time.perf_counter_ns()
+            for _ in range(self._peer_calls):
+                self.subject.peer.run()
+            self.samples.peer_ns.append((time.perf_counter_ns() - started) / self._peer_calls)
+            time.sleep(PAUSE_S)
+        self.subject.output.view(np.uint8)[...] = 0xA5
+        _warm(self.subject.run)
+
+    def target(self) -> None:
+        """What is timed."""
+        run = self.subject.run
+        for _ in range(self.samples.calls):
+            run()
+
+    def rounds(self, budget_s: float) -> int:
+        """How many rounds fit into a budget: an odd number from 7 to 61."""
+        return min(61, max(7, int(budget_s / self.round_s))) | 1
+
+    def check(self) -> None:
+        """Check that the timed calls did the work.
+
+        Raises:
+            RunError: the output is not what it was before the measurement.
+        """
+        if self.subject.output.tobytes() != self.first.tobytes():
+            raise RunError("the timed calls gave another result than the first one", where=self.subject.workload.name)
+
+
+def _once(run: Callable[[], None]) -> float:
+    """Seconds of one call, the best of a few."""
+    best = math.inf
+    for _ in range(3):
+        started = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - started)
+    return best
+
+
+def _warm(run: Callable[[], None]) -> None:
+    started = time.perf_counter()
+    run()
+    while time.perf_counter() - started < WARM_S:
+        run()
+
+
+@dataclass(frozen=True, slots=True)
+class MachinePeaks:
+    """What the machine reached on some threads."""
+
+    threads: int
+    gflop_s: float
+    bandwidth_gb_s: float
+
+
+def measure_peaks(target: Target, runtime: abi.Runtime) -> MachinePeaks:
+    """Measure P_peak and B_peak for a target's instructions on the threads of a runtime, in about 0.3 s."""
+    library = abi.load_library(build_peaks(target), "peaks")
+    fma, stream = library.hfreg_peak_fma, library.hfreg_peak_stream
+    fma.restype = stream.restype = ctypes.c_double
+    context, threads = runtime.context(), runtime.threads
+    rounds = ctypes.c_int64(200_000)
+    flops = _best_rate(lambda: float(fma(context, ctypes.c_int32(threads), rounds)), repeats=15)
+    elements = STREAM_BYTES // 4
+    arrays = [np.ones(elements, np.float32) for _ in range(3)]
+    pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+    count = ctypes.c_int64(elements)
+    moved = _best_rate(lambda: float(stream(context, ctypes.c_int32(threads), *pointers, count)), repeats=9)
+    return MachinePeaks(threads, flops / 1e9, moved / 1e9)
+
+
+def _best_rate(work: Callable[[], float], *, repeats: int) -> float:
+    best = 0.0
+    for _ in range(repeats):
+        started = time.perf_counter()
+        done = work()
+        best = max(best, done / (time.perf_counter() - started))
+    return best
+
+
+def statistics(
+    subject: Subject, own_ns: list[float], peer_ns: list[float], peaks: MachinePeaks
+) -> dict[str, float | None]:
+    """The figures of a measurement; all times are of one call, in nanoseconds.
+
+    Args:
+        subject: what was measured.
+        own_ns: the kernel's times, one a round.
+        peer_ns: the peer's times of the same rounds; empty where there is no peer.
+        peaks: the machine's peaks on the same threads.
+    """
+    own, peer = np.array(own_ns), np.array(peer_ns)
+    median = float(np.median(own))
+    seconds = median / 1e9
+    bandwidth = subject.bytes / seconds / 1e9
+    figures: dict[str, float | None] = {
+        "median_ns": median,
+        "p10_ns": float(np.percentile(own, 10)),
+        "p90_ns": float(np.percentile(own, 90)),
+        "mad_ns": float(np.median(np.abs(own - median))),
+        "peer_median_ns": float(np.median(peer)) if peer.size else None,
+        "speedup": float(np.median(peer / own)) if peer.size else None,
+        "bytes": subject.bytes,
+        "bandwidth_gb_s": bandwidth,
+        "bandwidth_use": bandwidth / peaks.bandwidth_gb_s,
+        "flop": subject.flop,
+        "arithmetic_intensity_flop_per_byte": None,
+        "roofline_fraction": None,
+    }
+    if subject.flop:
+        intensity = subject.flop / subject.bytes
+        bound = min(peaks.gflop_s, intensity * peaks.bandwidth_gb_s) * 1e9
+        figures["arithmetic_intensity_flop_per_byte"] = intensity
+        figures["roofline_fraction"] = subject.flop / seconds / bound
+    return figures

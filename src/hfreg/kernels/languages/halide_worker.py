@@ -1,0 +1,176 @@
+"""The child process that compiles one kernel with Halide.
+
+It reads a request from standard input, runs the package's semantics and schedule, writes an object file, and answers
+with what it did. It is the only place where semantics and schedules run.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import halide as hl
+
+from hfreg.dtypes import DType
+from hfreg.errors import BuildError, HfregError
+from hfreg.kernels.artifact import KernelKey
+from hfreg.kernels.schedules import ScheduleTarget, schedule
+from hfreg.kernels.targets import target
+from hfreg.lang.tensor import FLOAT32, INT32, Graph, Tensor
+from hfreg.ops.loading import load_module
+from hfreg.ops.manifest import Manifest
+from hfreg.ops.package import MANIFEST, load_manifest
+from hfreg.ops.signature import Signature, TensorSignature, signatures
+from hfreg.processes import Limits, apply_limits
+
+ENTRY_POINT = "hfreg_halide"
+
+
+def compile_request(request: dict[str, Any]) -> dict[str, Any]:
+    """Compile one kernel; what the answer says is kept as the kernel's notes."""
+    key, folder = KernelKey.from_json(request["key"]), Path(request["package"])
+    manifest = load_manifest((folder / MANIFEST).read_text(), MANIFEST)
+    signature = next(s for s in signatures(manifest) if s.class_name == key.attribute_class)
+    hand = None if request["useClassSchedule"] else _hand_schedule(folder, key)
+    goal = ScheduleTarget.of(target(key.target))
+    started = time.perf_counter()
+    graph = build_graph(_semantics(folder, manifest), signature, key, lanes=_lanes(hand, key, goal))
+    if hand is not None:
+        hand[0](graph, goal)
+        used = "hand"
+    else:
+        used = f"class {schedule(graph, goal)}"
+    names = _scalar_table(signature)
+    graph.out.func.compile_to(
+        {hl.OutputFileType.object: request["output"]}, graph.arguments, ENTRY_POINT, hl.Target(goal.halide_string)
+    )
+    return {"scalars": names, "schedule": used, "compileSeconds": round(time.perf_counter() - started, 3)}
+
+
+def _semantics(folder: Path, manifest: Manifest) -> Callable[..., Tensor]:
+    module = load_module(folder / "semantics.py", f"hfreg_semantics_{manifest.name}")
+    function: Callable[..., Tensor] = getattr(module, manifest.name)
+    return function
+
+
+def _hand_schedule(folder: Path, key: KernelKey) -> tuple[Callable[[Graph, ScheduleTarget], None], ModuleType] | None:
+    """The function named like the attribute class in `schedules/<architecture>.py`, if there is one."""
+    path = folder / "schedules" / f"{target(key.target).architecture}.py"
+    if not path.is_file():
+        return None
+    module = load_module(path, f"hfreg_schedule_{key.operator}")
+    function = getattr(module, key.attribute_class, None)
+    return (function, module) if callable(function) else None
+
+
+def _lanes(hand: tuple[Any, ModuleType] | None, key: KernelKey, goal: ScheduleTarget) -> int:
+    wanted: dict[str, int] = getattr(hand[1], "LANES", {}) if hand else {}
+    return wanted.get(key.attribute_class, 2 * goal.vector)
+
+
+def build_graph(semantics: Callable[..., Tensor], signature: Signature, key: KernelKey, *, lanes: int) -> Graph:
+    """Run the semantics on the canonical views of a signature.
+
+    Args:
+        semantics: the package's function.
+        signature: the signature of the attribute class.
+        key: which kernel.
+        lanes: partial results of a reduction along the last axis.
+
+    Raises:
+        BuildError: the result has other axes than the output.
+    """
+    graph, types = Graph(lanes=lanes), key.dtypes
+    operands = [
+        graph.input(
+            tensor.name,
+            halide_type(tensor.dtype(types)),
+            signature.view_axes(tensor),
+            any_stride=signature.has_any_stride(tensor),
+        )
+        for tensor in signature.inputs
+    ]
+    given = _attributes(graph, signature)
+    accepted = inspect.signature(semantics).parameters
+    result = semantics(*operands, **{name: value for name, value in given.items() if name in accepted})
+    output = signature.outputs[0]
+    if result.rank != len(signature.view_axes(output)):
+        expected = list(signature.view_axes(output))
+        raise BuildError(f"the semantics give the axes {list(result.axes)}, the output {output.name} has {expected}")
+    graph.output(result, halide_type(output.dtype(types)))
+    return graph
+
+
+def halide_type(dtype: DType) -> Any:
+    """The Halide type of an element type."""
+    if dtype.name == "bfloat16":
+        return hl.BFloat(16)
+    return {"float": hl.Float, "int": hl.Int, "uint": hl.UInt, "bool": hl.UInt}[dtype.kind](dtype.bits)
+
+
+def _attributes(graph: Graph, signature: Signature) -> dict[str, Any]:
+    """The attributes as semantics see them: numbers that are compiled in, or Halide parameters; lists as tuples."""
+    values: dict[str, Any] = dict(signature.fixed)
+    located = _located_axis(signature)
+    numbers: dict[str, list[Any]] = {}
+    for number in signature.runtime_attributes:
+        if number.name == signature.locator:
+            continue
+        dtype = FLOAT32 if number.spec.type == "float" else INT32
+        label = number.name if number.index is None else f"{number.name}_{number.index}"
+        numbers.setdefault(number.name, []).append(graph.scalar(label, dtype))
+    for name, expressions in numbers.items():
+        values[name] = tuple(expressions) if signature.attributes[name].type == "ints" else expressions[0]
+    for name, spec in signature.attributes.items():
+        if spec.locates:
+            values[name] = located if name == signature.locator else None
+    return values
+
+
+def _located_axis(signature: Signature) -> int | None:
+    """The place of the located axis in the canonical view of the tensor that has others beside it."""
+    if not signature.locator:
+        return None
+    name = signature.attributes[signature.locator].locates
+
+    def is_located(tensor: TensorSignature) -> bool:
+        return name in tensor.pattern.axes and len(tensor.pattern.items) > 1
+
+    tensor = next(tensor for tensor in signature.inputs if is_located(tensor))
+    return signature.view_axes(tensor).index(name)
+
+
+def _scalar_table(signature: Signature) -> list[dict[str, Any]]:
+    """Which of the kernel's attributes the compiled function takes, in order."""
+    return [
+        {"attribute": place, "isReal": number.spec.type == "float"}
+        for place, number in enumerate(signature.runtime_attributes)
+        if number.name != signature.locator
+    ]
+
+
+def main() -> None:
+    """Serve one request."""
+    apply_limits(Limits())
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    warnings.simplefilter("ignore")
+    try:
+        answer = compile_request(json.load(sys.stdin))
+    except (HfregError, hl.HalideError) as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(1)
+    answers.write(json.dumps(answer).encode())
+    answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""What schedules know of a target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from hfreg.kernels.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleTarget:
+    """A target, as schedules see it."""
+
+    name: str
+    architecture: str
+    halide_string: str
+    vector: int
+    """float32 lanes of a vector register."""
+    registers: int
+    """Vector registers."""
+
+    @classmethod
+    def of(cls, target: Target) -> Self:
+        assert target.build is not None and target.schedule is not None
+        return cls(
+            target.name,
+            target.architecture,
+            f"{target.build.halide}-no_runtime-user_context",
+            target.schedule.vector_bytes // 4,
+            target.schedule.vector_registers,
+        )

@@ -1,0 +1,119 @@
+"""The vocabulary of operator authors. It shadows `max`, `sum`, `round` and `abs` on purpose, as NumPy does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import halide as hl
+
+from hfreg.lang import floats
+from hfreg.lang.reduction import reduce
+from hfreg.lang.tensor import FLOAT32, Expr, Extent, Operand, Tensor, elementwise
+
+
+def exp(x: Tensor) -> Tensor:
+    """e**x. Cheaper where `x` is known not to be positive, as `x - max(x, axis)` is."""
+    function = floats.exp_nonpositive if x.is_nonpositive else floats.exp
+    return elementwise("exp", function, x, is_costly=True)
+
+
+def log(x: Tensor) -> Tensor:
+    """The natural logarithm."""
+    return elementwise("log", floats.log, x, is_costly=True)
+
+
+def tanh(x: Tensor) -> Tensor:
+    """The hyperbolic tangent."""
+    return elementwise("tanh", floats.tanh, x, is_costly=True)
+
+
+def erf(x: Tensor) -> Tensor:
+    """The error function."""
+    return elementwise("erf", floats.erf, x, is_costly=True)
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    """1 / (1 + exp(-x))."""
+    return elementwise("sigmoid", floats.sigmoid, x, is_costly=True)
+
+
+def sqrt(x: Tensor) -> Tensor:
+    """The square root."""
+    return elementwise("sqrt", floats.sqrt, x)
+
+
+def abs(x: Tensor) -> Tensor:
+    """The magnitude."""
+    return elementwise("abs", floats.abs, x)
+
+
+def round(x: Tensor) -> Tensor:
+    """The nearest integer, the even one of two, as a float."""
+    return elementwise("round", floats.round_half_even, x)
+
+
+def maximum(a: Operand, b: Operand) -> Tensor:
+    """The larger value, NaN if either is."""
+    return elementwise("maximum", _number_or(floats.maximum, hl.max), a, b)
+
+
+def minimum(a: Operand, b: Operand) -> Tensor:
+    """The smaller value, NaN if either is."""
+    return elementwise("minimum", _number_or(floats.minimum, hl.min), a, b)
+
+
+def where(condition: Tensor, a: Operand, b: Operand) -> Tensor:
+    """`a` where the condition holds, else `b`."""
+    chosen = a if isinstance(a, Tensor) else b
+    assert isinstance(chosen, Tensor)
+
+    def value(first: Expr, is_true: Expr, other: Expr) -> Expr:
+        return hl.select(hl.cast(hl.UInt(1), is_true), first, other)
+
+    return elementwise("where", value, a, condition, b)
+
+
+def saturate(x: Tensor, dtype: Expr) -> Tensor:
+    """The nearest value that an integer type has; NaN becomes 0."""
+    low, high = _limits(dtype)
+
+    def value(v: Expr) -> Expr:
+        clamped = hl.clamp(v, hl.f32(float(low)), hl.f32(float(high)))
+        return hl.cast(dtype, hl.select(hl.is_nan(v), hl.f32(0.0), clamped))
+
+    return elementwise("saturate", value, x)
+
+
+def max(x: Tensor, axis: int | Sequence[int], *, keepdims: bool = True) -> Tensor:
+    """The largest value along some axes, NaN if one of them is."""
+    combine = _number_or(floats.maximum, hl.max)
+    return reduce("max", x, axis, combine, _lowest(x), keepdims=keepdims)
+
+
+def sum(x: Tensor, axis: int | Sequence[int], *, keepdims: bool = True) -> Tensor:
+    """The sum along some axes."""
+    return reduce("sum", x, axis, lambda a, b: a + b, hl.cast(x.dtype, 0), keepdims=keepdims)
+
+
+def mean(x: Tensor, axis: int | Sequence[int], *, keepdims: bool = True) -> Tensor:
+    """The mean along some axes."""
+    count: Extent = 1
+    for place in [axis] if isinstance(axis, int) else axis:
+        count = x.extent(place) * count
+    total = sum(x, axis, keepdims=keepdims)
+    return elementwise("mean", lambda value, n: value / n, total, hl.cast(FLOAT32, count))
+
+
+def _number_or(
+    of_floats: Callable[[Expr, Expr], Expr], of_integers: Callable[[Expr, Expr], Expr]
+) -> Callable[[Expr, Expr], Expr]:
+    return lambda a, b: of_floats(a, b) if a.type().is_float() else of_integers(a, b)
+
+
+def _lowest(x: Tensor) -> Expr:
+    return hl.f32(float("-inf")) if x.dtype == FLOAT32 else x.dtype.min()
+
+
+def _limits(dtype: Expr) -> tuple[int, int]:
+    bits = dtype.bits()
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype.is_int() else (0, (1 << bits) - 1)

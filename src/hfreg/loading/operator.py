@@ -1,0 +1,178 @@
+"""A loaded operator: a callable over verified kernels."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hfreg.arrays import Array
+from hfreg.dtypes import DTYPES, DType, from_numpy
+from hfreg.errors import RunError
+from hfreg.kernels import abi
+from hfreg.kernels.host import HostKernel
+from hfreg.loading.dlpack import Borrowed, borrow, give_back
+from hfreg.ops.binding import Binding, select
+from hfreg.ops.manifest import AttributeValue, Manifest
+from hfreg.ops.signature import Signature, Types, complete_attributes, signatures
+
+KernelLoader = Callable[[tuple[tuple[str, str], ...], str], HostKernel]
+"""Gives the verified kernel for some types and an attribute class, or raises a RunError that says why there is none."""
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """An input, as the kernel will see it."""
+
+    tensor: abi.DLTensor
+    dtype: DType
+    shape: tuple[int, ...]
+    keep: Any
+
+
+class LoadedOperator:
+    """An operator whose kernels are verified. Safe to call from several threads.
+
+    Inputs are NumPy arrays or anything with `__dlpack__` in CPU memory; attributes are keywords with the operator's
+    ONNX names. The result comes in the library of the first input.
+    """
+
+    def __init__(self, manifest: Manifest, target: str, load_kernel: KernelLoader) -> None:
+        self.manifest = manifest
+        self.target = target
+        self.__name__ = manifest.name
+        self.__doc__ = manifest.summary
+        self._signatures = signatures(manifest)
+        self._load_kernel = load_kernel
+        self._kernels: dict[tuple[tuple[tuple[str, str], ...], str], HostKernel] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def reference(self) -> str:
+        """`name@version`."""
+        return self.manifest.reference
+
+    def __repr__(self) -> str:
+        return f"<hfreg operator {self.reference} on {self.target}>"
+
+    def __call__(self, *inputs: Any, **attributes: AttributeValue) -> Any:
+        """Run the operator.
+
+        Args:
+            inputs: the inputs in the manifest's order; None, or nothing at the end, for absent optional ones.
+            attributes: the attributes that differ from their defaults.
+
+        Returns:
+            The output, or a tuple of outputs.
+
+        Raises:
+            RunError: an argument does not fit, or no verified kernel serves the call.
+        """
+        given = self._pad(inputs)
+        arguments = [self._argument(name, value) for name, value in zip(self.manifest.inputs, given, strict=True)]
+        types = self._types(arguments, attributes)
+        complete = complete_attributes(self.manifest, attributes)
+        shapes = [argument.shape if argument else None for argument in arguments]
+        signature, binding = select(self._signatures, shapes, complete)
+        kernel = self._kernel(tuple(sorted((name, dtype.name) for name, dtype in types.items())), signature.class_name)
+        outputs = self._run(kernel, signature, binding, types, arguments)
+        first = next((value for value in given if value is not None), None)
+        pairs = zip(outputs, signature.outputs, strict=True)
+        results = tuple(give_back(array, tensor.dtype(types), first) for array, tensor in pairs)
+        return results[0] if len(results) == 1 else results
+
+    def _pad(self, inputs: Sequence[Any]) -> list[Any]:
+        """The inputs, with None for those left out at the end."""
+        names = list(self.manifest.inputs)
+        if len(inputs) > len(names):
+            raise RunError(f"takes {len(names)} inputs ({', '.join(names)}), got {len(inputs)}", where=self.reference)
+        given = [*inputs, *[None] * (len(names) - len(inputs))]
+        for name, value in zip(names, given, strict=True):
+            if value is None and not self.manifest.inputs[name].optional:
+                raise RunError("is missing", where=f"{self.reference}: {name}")
+        return given
+
+    def _argument(self, name: str, value: Any) -> _Argument | None:
+        if value is None:
+            return None
+        where = f"{self.reference}: {name}"
+        if isinstance(value, (np.ndarray, np.generic)):
+            return _from_numpy(np.asarray(value), where)
+        if hasattr(value, "__dlpack__"):
+            borrowed: Borrowed = borrow(value, where=where)
+            return _Argument(borrowed.tensor, borrowed.dtype, borrowed.shape, borrowed)
+        raise RunError(
+            f"is a {type(value).__name__}, expected a NumPy array or a tensor with __dlpack__",
+            where=where,
+            hint="numpy.asarray(value, dtype) makes an array of it",
+        )
+
+    def _types(self, arguments: Sequence[_Argument | None], attributes: dict[str, AttributeValue]) -> Types:
+        """What each type variable stands for in this call."""
+        manifest, bound = self.manifest, dict[str, DType]()
+        owner: dict[str, str] = {}
+        for (name, tensor), argument in zip(manifest.inputs.items(), arguments, strict=True):
+            if argument is None:
+                continue
+            allowed = manifest.types.get(tensor.type, [tensor.type])
+            where = f"{self.reference}: {name}"
+            if argument.dtype.name not in allowed:
+                raise RunError(f"is {argument.dtype}, expected {' or '.join(allowed)}", where=where)
+            if tensor.type in manifest.types:
+                known = bound.setdefault(tensor.type, argument.dtype)
+                owner.setdefault(tensor.type, name)
+                if known is not argument.dtype:
+                    raise RunError(f"is {argument.dtype}, expected {known} as {owner[tensor.type]} is", where=where)
+        for name, attribute in manifest.attributes.items():
+            code = attributes.get(name)
+            if attribute.type_of and code:
+                dtype = next((d for d in DTYPES.values() if d.onnx == code), None)
+                if dtype is None or bound.setdefault(attribute.type_of, dtype) is not dtype:
+                    raise RunError(
+                        f"is {code}, which is not the type of the other arguments", where=f"{self.reference}: {name}"
+                    )
+        for variable, names in manifest.types.items():
+            bound.setdefault(variable, DTYPES[names[0]])
+        return bound
+
+    def _kernel(self, types: tuple[tuple[str, str], ...], attribute_class: str) -> HostKernel:
+        key = types, attribute_class
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            with self._lock:
+                kernel = self._kernels.get(key) or self._load_kernel(types, attribute_class)
+                self._kernels[key] = kernel
+        return kernel
+
+    def _run(
+        self,
+        kernel: HostKernel,
+        signature: Signature,
+        binding: Binding,
+        types: Types,
+        arguments: Sequence[_Argument | None],
+    ) -> list[Array]:
+        outputs = [np.empty(binding.shape(t.pattern), t.dtype(types).numpy) for t in signature.outputs]
+        tensors = [argument.tensor if argument else None for argument in arguments]
+        tensors += [_describe(array, t.dtype(types)) for array, t in zip(outputs, signature.outputs, strict=True)]
+        numbers = [number.of(binding.attributes) for number in signature.runtime_attributes]
+        kernel.bind(tensors, numbers)()
+        return outputs
+
+
+def _from_numpy(array: Array, where: str) -> _Argument:
+    dtype = from_numpy(array.dtype)
+    if dtype is None:
+        hint = "native byte order is needed" if not array.dtype.isnative else f"known types: {', '.join(DTYPES)}"
+        raise RunError(f"has the element type {array.dtype}, which kernels do not know", where=where, hint=hint)
+    if any(stride % array.itemsize for stride in array.strides) or array.ctypes.data % array.itemsize:
+        array = np.ascontiguousarray(array)  # a field of a record: no whole number of elements apart
+    return _Argument(_describe(array, dtype), dtype, array.shape, array)
+
+
+def _describe(array: Array, dtype: DType) -> abi.DLTensor:
+    strides = [stride // array.itemsize for stride in array.strides]
+    return abi.tensor(array.ctypes.data, dtype.dlpack, dtype.bits, array.shape, strides)

@@ -1,0 +1,1 @@
+"""The compatibility matrix: what verified passports say, and nothing else."""

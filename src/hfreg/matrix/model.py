@@ -1,0 +1,150 @@
+"""Nodes of an ONNX model as requests to the matrix: all graphs, subgraphs and local functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import helper
+
+from hfreg.dtypes import from_onnx
+from hfreg.errors import UsageError
+from hfreg.matrix.matrix import Request
+from hfreg.ops.binding import PartialShape
+
+_ALIASES = {"ai.onnx": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """What is known of a value."""
+
+    dtype: str
+    """An element type, or `?`."""
+    shape: PartialShape | None
+    """None where not even the rank is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNode:
+    """A node and where it is."""
+
+    path: str
+    """The graphs around it and its own name: `main/If_12.then_branch/Conv_3`."""
+    request: Request
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What is visible in a graph."""
+
+    path: str
+    opsets: Mapping[str, int]
+    values: dict[str, ValueType] = field(default_factory=dict)
+
+
+def load_model(path: Path) -> onnx.ModelProto:
+    """Read a model and infer its shapes; weights kept in other files are not needed.
+
+    Raises:
+        UsageError: it is no ONNX model.
+    """
+    try:
+        model = onnx.load(path, load_external_data=False)
+    except Exception as error:
+        raise UsageError(f"not an ONNX model: {error}", where=str(path)) from error
+    if not model.graph.node:
+        raise UsageError("not an ONNX model: it has no nodes", where=str(path))
+    try:
+        return onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except Exception:
+        return model  # inference gave up: what the model itself says is what there is
+
+
+def model_nodes(model: onnx.ModelProto) -> Iterator[ModelNode]:
+    """Every node of a model, each once, in the order of the file."""
+    opsets = {_ALIASES.get(entry.domain, entry.domain): entry.version for entry in model.opset_import}
+    yield from _graph_nodes(model.graph, _Scope("main", opsets))
+    for function in model.functions:
+        own = {_ALIASES.get(entry.domain, entry.domain): entry.version for entry in function.opset_import}
+        yield from _nodes(function.node, _Scope(f"function {function.name}", own))
+
+
+def _graph_nodes(graph: onnx.GraphProto, scope: _Scope) -> Iterator[ModelNode]:
+    for info in (*graph.input, *graph.value_info, *graph.output):
+        scope.values[info.name] = _value_type(info.type)
+    for tensor in graph.initializer:
+        scope.values[tensor.name] = _typed(tensor.data_type, tuple(tensor.dims))
+    for sparse in graph.sparse_initializer:
+        scope.values[sparse.values.name] = _typed(sparse.values.data_type, tuple(sparse.dims))
+    yield from _nodes(graph.node, scope)
+
+
+def _nodes(nodes: Any, scope: _Scope) -> Iterator[ModelNode]:
+    for position, node in enumerate(nodes):
+        name = node.name or f"{node.op_type}_{position}"
+        _note_constant(node, scope)
+        yield ModelNode(f"{scope.path}/{name}", _request(node, scope))
+        for attribute in node.attribute:
+            graphs = [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else list(attribute.graphs)
+            for graph in graphs:
+                inner = _Scope(f"{scope.path}/{name}.{attribute.name}", scope.opsets, dict(scope.values))
+                yield from _graph_nodes(graph, inner)
+
+
+def _note_constant(node: onnx.NodeProto, scope: _Scope) -> None:
+    """A constant's type stands in the node itself."""
+    if node.op_type == "Constant" and node.attribute and node.attribute[0].type == onnx.AttributeProto.TENSOR:
+        tensor = node.attribute[0].t
+        scope.values[node.output[0]] = _typed(tensor.data_type, tuple(tensor.dims))
+
+
+def _request(node: onnx.NodeProto, scope: _Scope) -> Request:
+    domain = _ALIASES.get(node.domain, node.domain)
+    known = [scope.values.get(name, ValueType("?", None)) if name else None for name in node.input]
+    used = max((place for place, name in enumerate(node.output, start=1) if name), default=1)
+    return Request(
+        domain=domain,
+        operator=node.op_type,
+        since_version=_since_version(node.op_type, domain, scope.opsets.get(domain, 1)),
+        attributes={attribute.name: _plain(attribute) for attribute in node.attribute},
+        types=tuple(None if value is None else value.dtype for value in known),
+        shapes=tuple(None if value is None else value.shape for value in known),
+        outputs=used,
+    )
+
+
+def _since_version(operator: str, domain: str, opset: int) -> int:
+    """The version of the operator that an opset has; for unknown operators the opset itself."""
+    try:
+        return int(onnx.defs.get_schema(operator, opset, domain).since_version)
+    except onnx.defs.SchemaError:
+        return opset
+
+
+def _plain(attribute: onnx.AttributeProto) -> Any:
+    if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS, onnx.AttributeProto.TENSOR):
+        return attribute.name
+    value = helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return list(value) if isinstance(value, (list, tuple)) or hasattr(value, "extend") else value
+
+
+def _value_type(proto: onnx.TypeProto) -> ValueType:
+    if not proto.HasField("tensor_type"):
+        return ValueType("?", None)
+    tensor = proto.tensor_type
+    shape: PartialShape | None = None
+    if tensor.HasField("shape"):
+        shape = tuple(int(d.dim_value) if d.HasField("dim_value") else None for d in tensor.shape.dim)
+    return _typed(tensor.elem_type, shape)
+
+
+def _typed(code: int, shape: PartialShape | None) -> ValueType:
+    dtype = from_onnx(code)
+    name = dtype.name if dtype else ("?" if code == 0 else onnx.TensorProto.DataType.Name(code).lower())
+    return ValueType(name, shape)

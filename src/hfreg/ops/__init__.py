@@ -1,0 +1,1 @@
+"""Op packages: what an operator means, before anything is compiled."""

@@ -1,0 +1,52 @@
+"""Checks of an op package that read its golden tests and workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hfreg.errors import HfregError, ManifestError, Problem
+from hfreg.ops.binding import select
+from hfreg.ops.golden import GoldenCase, read_golden
+from hfreg.ops.package import OpPackage
+from hfreg.ops.signature import complete_attributes
+
+
+def check_package(package: OpPackage) -> int:
+    """Check that golden cases and workloads are calls of the operator; the number of golden cases.
+
+    Raises:
+        ManifestError: with every problem that was found.
+    """
+    cases = list(read_golden(package.files, package.manifest))
+    problems = [*_golden_problems(package, cases), *_workload_problems(package)]
+    if problems:
+        raise ManifestError(problems)
+    return len(cases)
+
+
+def _golden_problems(package: OpPackage, cases: list[GoldenCase]) -> Iterator[Problem]:
+    for case in cases:
+        where = f"{package.name}/golden/{case.name}"
+        if not case.source:
+            yield Problem(where, "says not where it comes from (the model's doc string)")
+        try:
+            shapes = [None if array is None else array.shape for array in case.inputs]
+            signature, binding = select(package.signatures, shapes, case.attributes)
+        except HfregError as error:
+            yield Problem(where, str(error))
+            continue
+        for tensor, array in zip(signature.outputs, case.outputs, strict=True):
+            if array.shape != binding.shape(tensor.pattern):
+                expected = list(binding.shape(tensor.pattern))
+                yield Problem(where, f"{tensor.name} has shape {list(array.shape)}, the signature gives {expected}")
+
+
+def _workload_problems(package: OpPackage) -> Iterator[Problem]:
+    for workload in package.manifest.workloads:
+        where = f"{package.name}/op.toml: workload {workload.name}"
+        shapes = [tuple(workload.shapes[name]) if name in workload.shapes else None for name in package.manifest.inputs]
+        try:
+            attributes = complete_attributes(package.manifest, workload.attributes)
+            select(package.signatures, shapes, attributes)
+        except HfregError as error:
+            yield Problem(where, str(error))

@@ -1,0 +1,75 @@
+"""The reference of a package, run in a child process."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from hfreg.arrays import Array
+from hfreg.errors import RunError
+from hfreg.ops.package import OpPackage, copy_package
+from hfreg.ops.signature import Attributes
+from hfreg.processes import Worker, clean_environment, python_command
+from hfreg.wire import Message, jsonable
+
+TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the reference says about one call."""
+
+    outputs: tuple[Array, ...]
+    """float64 before rounding, or integers."""
+    scale: Array | None = None
+    """The error scale of the first output, where the package defines one."""
+
+
+class Reference:
+    """A child process that runs `reference.py`. A context manager."""
+
+    def __init__(self, package: OpPackage) -> None:
+        self._package = package
+        self._folder = tempfile.TemporaryDirectory(prefix="hfreg-reference-")
+        folder = Path(self._folder.name)
+        copy_package(package, folder)
+        command = python_command("hfreg.ops.reference_worker", str(folder), package.name)
+        self._worker = Worker(command, env=clean_environment(), cwd=folder)
+
+    def __call__(self, inputs: Sequence[Array | None], attributes: Attributes, *, scale: bool) -> Expected:
+        """Run one call.
+
+        Args:
+            inputs: values of the operator's element types; None for an absent input.
+            attributes: all attributes.
+            scale: whether the error scale is wanted.
+
+        Raises:
+            RunError: the reference failed.
+        """
+        names = list(self._package.manifest.inputs)
+        arrays = {name: array for name, array in zip(names, inputs, strict=True) if array is not None}
+        used = {name: value for name, value in attributes.items() if name in self._package.reference_attributes}
+        body = {"inputs": names, "attributes": jsonable(used), "scale": scale}
+        answer = self._worker.ask(Message(body, arrays), timeout_s=TIMEOUT_S)
+        where = f"{self._package.name}/reference.py"
+        if not isinstance(answer, Message):
+            raise RunError(f"the reference process ended: {answer}", where=where)
+        if "error" in answer.body:
+            raise RunError(f"the reference failed:\n{answer.body['error']}", where=where)
+        count = len(self._package.manifest.outputs)
+        outputs = tuple(answer.arrays[f"expected.{i}"] for i in range(count))
+        return Expected(outputs, answer.arrays.get("scale"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._worker.__exit__(kind, error, trace)
+        self._folder.cleanup()

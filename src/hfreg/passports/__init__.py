@@ -1,0 +1,1 @@
+"""Passports: signed statements about what was built and measured."""

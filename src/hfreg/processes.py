@@ -1,0 +1,229 @@
+"""Child processes with limits and a deadline.
+
+Whatever may crash, hang or misbehave (a compiler, an op package's Python, a kernel) runs in a child of its own session.
+How it ended is a value that says so; nothing that a child does ends its parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from hfreg.errors import MachineError
+from hfreg.wire import Message, dump, load
+
+STDERR_TAIL = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a child process may use."""
+
+    address_space_bytes: int | None = 8 << 30
+    file_bytes: int | None = 64 << 20
+    """The largest file that it may write."""
+    open_files: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """The process ended by itself."""
+
+    status: int
+    stdout: bytes
+    stderr: str
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """A signal ended the process."""
+
+    signal: signal.Signals
+    stderr: str
+
+    def __str__(self) -> str:
+        return f"{self.signal.name} ({signal.strsignal(self.signal)})"
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """The process was killed at its deadline."""
+
+    seconds: float
+    stderr: str
+
+
+Ending = Exited | Killed | TimedOut
+
+
+def run(
+    command: Sequence[str], *, stdin: bytes = b"", timeout_s: float, cwd: Path | None = None, env: Mapping[str, str]
+) -> Ending:
+    """Run a command to its end, or to the deadline.
+
+    Raises:
+        MachineError: it cannot be started.
+    """
+    with _start(command, cwd=cwd, env=env, stderr=subprocess.PIPE) as process:
+        try:
+            stdout, stderr = process.communicate(stdin, timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            _, stderr = process.communicate()
+            return TimedOut(timeout_s, _tail(stderr))
+    return _ending(process.returncode, stdout, _tail(stderr))
+
+
+def python_command(module: str, *arguments: str) -> list[str]:
+    """A command that runs a module of hfreg in this interpreter; neither the working folder nor a user site counts."""
+    return [sys.executable, "-P", "-s", "-m", module, *arguments]
+
+
+def clean_environment(**extra: str) -> dict[str, str]:
+    """The environment of child processes: the search paths and nothing that could change what they compute."""
+    kept = ("PATH", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "OPENBLAS_CORETYPE")
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return environment | threads | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"} | extra
+
+
+def apply_limits(limits: Limits) -> None:
+    """Limit this process. A child calls it before it touches what it does not trust."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limits.open_files, limits.open_files))
+    if limits.address_space_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (limits.address_space_bytes,) * 2)
+    if limits.file_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_bytes,) * 2)
+
+
+class Worker:
+    """A child process that answers messages. Use it as a context manager; leaving it ends the process."""
+
+    def __init__(
+        self, command: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, pass_fds: Sequence[int] = ()
+    ) -> None:
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
+        self._process = _start(command, cwd=cwd, env=env, stderr=self._stderr, pass_fds=pass_fds)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._to, False)
+        os.set_blocking(self._from, False)
+
+    def ask(self, message: Message, *, timeout_s: float) -> Message | Ending:
+        """Send a message and wait for the answer, or for the end of the process.
+
+        Raises:
+            RunError: the answer is no message.
+        """
+        deadline = time.monotonic() + timeout_s
+        try:
+            self._write(dump(message), deadline)
+            return load(lambda count: self._read(count, deadline))
+        except TimeoutError:
+            return TimedOut(timeout_s, self._end())
+        except (BrokenPipeError, EOFError):
+            return self._ended(deadline)
+
+    def _write(self, data: bytes, deadline: float) -> None:
+        view = memoryview(data)
+        while view:
+            _wait(self._to, select.POLLOUT, deadline)
+            with contextlib.suppress(BlockingIOError):
+                view = view[os.write(self._to, view) :]
+
+    def _read(self, count: int, deadline: float) -> bytes:
+        chunks: list[bytes] = []
+        while count:
+            _wait(self._from, select.POLLIN, deadline)
+            with contextlib.suppress(BlockingIOError):
+                chunk = os.read(self._from, min(count, 1 << 20))
+                if not chunk:
+                    raise EOFError
+                chunks.append(chunk)
+                count -= len(chunk)
+        return b"".join(chunks)
+
+    def _ended(self, deadline: float) -> Ending:
+        """How the process ended, once its end of a pipe is closed."""
+        try:
+            self._process.wait(max(0.5, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return TimedOut(0.0, self._end())
+        return _ending(self._process.returncode, b"", self._end())
+
+    def _end(self) -> str:
+        if self._process.poll() is None:
+            _kill(self._process)
+        self._process.wait()
+        self._stderr.seek(0)
+        return _tail(self._stderr.read())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+        for stream in (self._process.stdin, self._process.stdout, self._stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+
+def _start(
+    command: Sequence[str],
+    *,
+    cwd: Path | None,
+    env: Mapping[str, str],
+    stderr: int | IO[bytes],
+    pass_fds: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            cwd=cwd,
+            env=dict(env),
+            start_new_session=True,
+            pass_fds=pass_fds,
+        )
+    except OSError as error:
+        raise MachineError(f"cannot start {command[0]}: {error.strerror}", hint="is it installed?") from error
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End the process and all that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _wait(descriptor: int, event: int, deadline: float) -> None:
+    poll = select.poll()
+    poll.register(descriptor, event)
+    remaining = deadline - time.monotonic()
+    if remaining <= 0 or not poll.poll(remaining * 1000):
+        raise TimeoutError
+
+
+def _ending(status: int, stdout: bytes, stderr: str) -> Ending:
+    return Killed(signal.Signals(-status), stderr) if status < 0 else Exited(status, stdout, stderr)
+
+
+def _tail(data: bytes) -> str:
+    return data[-STDERR_TAIL:].decode(errors="replace").strip()

@@ -1,0 +1,1 @@
+"""The registry: an OCI image layout that only ever grows."""

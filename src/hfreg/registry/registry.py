@@ -1,0 +1,236 @@
+"""The registry: published op versions and their passports.
+
+Reading verifies digests at every step; whether a passport may be believed is the verifier's matter
+(`hfreg.registry.passports`). Publishing adds, and never changes or removes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from hfreg.digests import short
+from hfreg.errors import RegistryError, UsageError
+from hfreg.ops.manifest import Manifest as OpManifest
+from hfreg.ops.package import load_manifest
+from hfreg.registry import media_types
+from hfreg.registry.archive import unpack
+from hfreg.registry.artifact import GOLDEN_TITLE, SOURCE_TITLE, OperatorArtifact, OperatorConfig, runtime_title
+from hfreg.registry.layout import Layout
+from hfreg.registry.oci import EMPTY_CONFIG, Descriptor, Manifest
+from hfreg.resources import data_home
+from hfreg.versions import Reference, Version
+
+
+@dataclass(frozen=True)
+class PassportBundles:
+    """The bundles of one op version on one target, as stored; nothing of them is verified yet."""
+
+    target: str
+    bundles: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class OpVersion:
+    """A published op version."""
+
+    layout: Layout
+    entry: Descriptor
+    manifest: Manifest
+    config: OperatorConfig
+
+    @property
+    def reference(self) -> str:
+        return f"{self.config.name}@{self.config.version}"
+
+    @cached_property
+    def op_manifest(self) -> OpManifest:
+        return load_manifest(self.config.manifest, f"{self.reference}: op.toml")
+
+    def layer(self, title: str) -> bytes:
+        """The content of a layer.
+
+        Raises:
+            RegistryError: there is no such layer, or its blob is damaged.
+        """
+        for layer in self.manifest.layers:
+            if layer.title == title:
+                return self.layout.blob(layer)
+        raise RegistryError(f"has no layer {title!r}", where=self.reference)
+
+    def files(self) -> dict[str, bytes]:
+        """The files of the op package, source and golden tests."""
+        titles = (SOURCE_TITLE, GOLDEN_TITLE)
+        archives = [unpack(self.layer(title), where=f"{self.reference}/{title}") for title in titles]
+        return {name: content for files in archives for name, content in files.items()}
+
+    def passports(self) -> list[PassportBundles]:
+        """The passports that refer to this version, by target.
+
+        Raises:
+            RegistryError: a passport is damaged, or refers to something else than the index says.
+        """
+        found = []
+        for entry in self.layout.index():
+            if entry.artifact_type != media_types.PASSPORT:
+                continue
+            manifest = self.layout.manifest(entry)
+            if manifest.subject is None:
+                raise RegistryError("a passport that refers to nothing", where=entry.digest)
+            if manifest.subject.digest == self.entry.digest:
+                bundles = tuple(self.layout.blob(layer) for layer in manifest.layers)
+                found.append(PassportBundles(manifest.annotations[media_types.TARGET], bundles))
+        return sorted(found, key=lambda passport: passport.target)
+
+
+class Registry:
+    """A registry in a folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.layout = Layout(root)
+
+    @classmethod
+    def open(cls, root: Path | None = None) -> Registry:
+        """The registry at a path, by default `$HFREG_REGISTRY` or hfreg's data folder."""
+        return cls(root or default_registry())
+
+    def versions(self) -> dict[str, dict[Version, Descriptor]]:
+        """The published versions of every operator, by name.
+
+        Raises:
+            RegistryError: the index is damaged.
+        """
+        found: dict[str, dict[Version, Descriptor]] = {}
+        for entry in self.layout.index():
+            if entry.artifact_type != media_types.OPERATOR:
+                continue
+            name, version = entry.annotations.get(media_types.TITLE, ""), entry.annotations.get(media_types.VERSION, "")
+            if entry.annotations.get(media_types.REF_NAME) != ref_name(name, version):
+                raise RegistryError(f"an entry of the index is misnamed: {entry.annotations}", where=self._where)
+            found.setdefault(name, {})[Version(version)] = entry
+        return {name: dict(sorted(found[name].items())) for name in sorted(found)}
+
+    @property
+    def _where(self) -> str:
+        return str(self.layout.root)
+
+    def resolve(self, reference: Reference) -> OpVersion:
+        """The highest version that a reference admits.
+
+        Raises:
+            UsageError: there is none.
+            RegistryError: the registry is damaged.
+        """
+        published = self.versions()
+        if reference.name not in published:
+            known = ", ".join(published) or "nothing"
+            raise UsageError(f"no operator {reference.name!r} in the registry {self._where}", hint=f"it has {known}")
+        versions = published[reference.name]
+        best = reference.best(versions)
+        if best is None:
+            raise UsageError(f"no version for {reference}", hint=f"published: {', '.join(map(str, versions))}")
+        return self.open_version(versions[best])
+
+    def open_version(self, entry: Descriptor) -> OpVersion:
+        """The version that an entry of the index names.
+
+        Raises:
+            RegistryError: it is damaged.
+        """
+        manifest = self.layout.manifest(entry)
+        where = f"{entry.annotations.get(media_types.REF_NAME, entry.digest)}: config"
+        config = OperatorConfig.parse(self.layout.blob(manifest.config), where=where)
+        _check_config(manifest, config, where)
+        return OpVersion(self.layout, entry, manifest, config)
+
+    def published(self, name: str, version: str) -> OpVersion | None:
+        """One exact version, or None."""
+        entry = self.versions().get(name, {}).get(Version(version))
+        return self.open_version(entry) if entry else None
+
+    def all_versions(self) -> list[OpVersion]:
+        """Every published version."""
+        return [self.open_version(entry) for versions in self.versions().values() for entry in versions.values()]
+
+    def publish(
+        self, artifact: OperatorArtifact, passports: Sequence[PassportBundles]
+    ) -> Literal["published", "already there"]:
+        """Add an op version with its passports in one step.
+
+        Raises:
+            RegistryError: the version is published with other content.
+            MachineError: another writer holds the lock too long, or the disk is full.
+        """
+        manifest, config = artifact.manifest, artifact.config
+        purpose = f"publishing {config.name}@{config.version}"
+        with self.layout.writing(purpose):
+            existing = self.published(config.name, config.version)
+            if existing is not None:
+                check_same(existing, artifact)
+                return "already there"
+            subject = Descriptor.of(manifest.dump(), media_types.MANIFEST)
+            referrers = [_passport_manifest(passport, subject) for passport in passports]
+            contents = [*artifact.contents, *(b for passport in passports for b in passport.bundles)]
+            contents += [referrer.dump() for referrer in referrers]
+            entries = [manifest.descriptor(ref_name=ref_name(config.name, config.version))]
+            entries += [referrer.descriptor() for referrer in referrers]
+            self.layout.add(contents, entries)
+        return "published"
+
+
+def _check_config(manifest: Manifest, config: OperatorConfig, where: str) -> None:
+    """The config and the manifest list the same things."""
+    promised = {entry.key.slug: entry.digest for entry in config.kernels}
+    promised |= {runtime_title(target): digest for target, digest in config.runtimes.items()}
+    layers = {layer.title: layer.digest for layer in manifest.layers}
+    archives = {title: layers.pop(title, None) for title in (SOURCE_TITLE, GOLDEN_TITLE)}
+    if layers != promised or None in archives.values():
+        raise RegistryError("the config and the layers of the artifact do not agree", where=where)
+    if (config.name, config.version) != tuple(
+        manifest.annotations[k] for k in (media_types.TITLE, media_types.VERSION)
+    ):
+        raise RegistryError("the config and the manifest name different versions", where=where)
+
+
+def check_same(existing: OpVersion, artifact: OperatorArtifact) -> None:
+    """Check that an artifact is what is published.
+
+    Raises:
+        RegistryError: something differs; the message names the first thing, with both digests.
+    """
+    if existing.entry.digest == Descriptor.of(artifact.manifest.dump(), "").digest:
+        return
+    old = {layer.title: layer.digest for layer in existing.manifest.layers}
+    new = {layer.title: layer.digest for layer in artifact.manifest.layers}
+    title = next((t for t in (*new, *old) if old.get(t) != new.get(t)), "config")
+    was, now = (short(digests.get(title, "")) or "nothing" for digests in (old, new))
+    raise RegistryError(
+        f"is published with other content: {title} is {was} there and {now} here",
+        where=existing.reference,
+        hint="a published version never changes: raise the version in op.toml",
+    )
+
+
+def _passport_manifest(passport: PassportBundles, subject: Descriptor) -> Manifest:
+    return Manifest(
+        artifact_type=media_types.PASSPORT,
+        config=Descriptor.of(EMPTY_CONFIG, media_types.EMPTY),
+        layers=tuple(Descriptor.of(bundle, media_types.BUNDLE) for bundle in passport.bundles),
+        annotations={media_types.TARGET: passport.target},
+        subject=subject,
+    )
+
+
+def ref_name(name: str, version: str) -> str:
+    """The name that an op version goes by in an index."""
+    return f"{name}:{version}"
+
+
+def default_registry() -> Path:
+    """`$HFREG_REGISTRY`, or hfreg's data folder."""
+    explicit = os.environ.get("HFREG_REGISTRY")
+    return Path(explicit) if explicit else data_home()
