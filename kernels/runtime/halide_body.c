@@ -1,6 +1,7 @@
 /* The body of a kernel that Halide compiled: views become halide_buffer_t, and Halide's runtime calls go to the
  * caller's context. Written against the published layout of halide_buffer_t (HalideRuntime.h, Halide 21). */
 #include "frontend.h"
+#include "halide_body.h"
 
 typedef struct {
     int32_t min, extent, stride;
@@ -12,22 +13,11 @@ typedef struct {
     const void *device_interface;
     uint8_t *host;
     uint64_t flags;
-    struct {
-        uint8_t code, bits;
-        uint16_t lanes;
-    } type;
+    hfreg_halide_type type;
     int32_t dimensions;
     halide_dimension *dim;
     void *padding;
 } halide_buffer;
-
-/* How the build tells which scalar arguments the compiled function takes. */
-typedef struct {
-    uint8_t attribute; /* index into the kernel's attributes */
-    uint8_t is_real;   /* passed as float, else as int32_t */
-} hfreg_halide_scalar;
-extern const hfreg_halide_scalar hfreg_halide_scalars[];
-extern const uint8_t hfreg_halide_scalar_count;
 
 int hfreg_halide_argv(void **arguments); /* Halide's entry point that takes pointers to its arguments */
 
@@ -57,7 +47,7 @@ int32_t hfreg_body(hfreg_context *context, const hfreg_view *views, const hfreg_
             int axis = v->rank - 1 - d;
             dims[t][d] = (halide_dimension){0, (int32_t)v->extent[axis], (int32_t)v->stride[axis], 0};
         }
-        buffers[t] = (halide_buffer){0, 0, v->data, 0, {v->dtype.code, v->dtype.bits, 1}, v->rank, dims[t], 0};
+        buffers[t] = (halide_buffer){0, 0, v->data, 0, hfreg_halide_types[t], v->rank, dims[t], 0};
         arguments[count++] = &buffers[t];
     }
     return hfreg_halide_argv(arguments);

@@ -54,9 +54,19 @@ def progress_of(package: Any) -> Any:
 
 def _print(found: list[Any]) -> None:
     rows = [
-        [f.key.slug, f.verdict, str(f.cases), f"{f.max_ulp:.2f}", f"{f.max_error_ratio:.2f}", f.reason] for f in found
+        [
+            f.key.slug,
+            f.verdict,
+            str(f.cases),
+            f"{f.max_ulp:.2f}",
+            f"{f.max_error_ratio:.2f}",
+            f.reason.partition("\n")[0],
+        ]
+        for f in found
     ]
     print_table(rows, header=["kernel", "verdict", "cases", "max ULP", "error/bound", ""])
     for finding in found:
+        if "\n" in finding.reason:
+            click.echo(f"\n{finding.key.slug}: {finding.reason}", err=True)
         for failure in finding.failures:
             click.echo(f"\n{finding.key.slug}: {failure.case}: {failure.verdict}\n  {failure.detail}", err=True)

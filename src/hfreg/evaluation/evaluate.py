@@ -21,7 +21,7 @@ from hfreg.kernels.runner import Call, KernelRunner, Ran, Reported, RunOutcome, 
 from hfreg.ops.binding import bind
 from hfreg.ops.package import OpPackage
 from hfreg.ops.reference import Expected, Reference
-from hfreg.ops.signature import Signature
+from hfreg.ops.signature import Signature, Types
 from hfreg.processes import TimedOut
 
 DATA_SETS = ("D0", "D1", "D2", "D5")
@@ -165,7 +165,7 @@ def evaluate_case(
     shapes = [None if array is None else array.shape for array in case.inputs]
     binding = bind(signature, shapes, case.attributes)
     try:
-        expected = _expect(package, case, reference)
+        expected = _expect(package, case, types, reference)
     except RunError as error:
         return CaseResult(case, "reference_failed", str(error))
     call = Call(
@@ -183,15 +183,14 @@ def evaluate_case(
     return _judge(package, signature, kernel, case, runner.call(call), expected)
 
 
-def _expect(package: OpPackage, case: Case, reference: Reference) -> Expected:
+def _expect(package: OpPackage, case: Case, types: Types, reference: Reference) -> Expected:
     """The expected outputs and the error scale. A golden result takes the place of the reference's."""
     source = rule(package.manifest.accuracy).scale
-    expected = reference(case.inputs, case.attributes, scale=source == "reference")
+    expected = reference(case.inputs, case.attributes, types=types, scale=source == "reference")
     if source == "absolute":
         absolute = [None if array is None else np.abs(array) for array in case.inputs]
-        expected = Expected(
-            expected.outputs, np.abs(reference(absolute, case.attributes, scale=False).outputs[0]).astype(np.float64)
-        )
+        magnitude = reference(absolute, case.attributes, types=types, scale=False).outputs[0]
+        expected = Expected(expected.outputs, np.abs(magnitude).astype(np.float64))
     if case.expected is None:
         return expected
     return Expected(tuple(_as_expected(array) for array in case.expected), expected.scale)

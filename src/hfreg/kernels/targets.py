@@ -45,6 +45,8 @@ class Schedule(_Model):
 
     vector_bytes: int
     vector_registers: int
+    has_float16: bool
+    """Whether instructions convert float16 from and to float32."""
 
 
 class Target(_Model):

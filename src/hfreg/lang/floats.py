@@ -2,8 +2,9 @@
 
 Each function takes and returns float32 expressions, compiles to straight-line vector code (no calls, no tables, no
 branches), and is right for NaN, infinities, zeros of both signs, and subnormal inputs and results, where its docstring
-does not say otherwise. The largest errors stated were measured on all 2**32 inputs on x86-64 (with FMA) and on every
-997th on wasm32 (without); `check.py` measures them again and `fit.py` derives the coefficients.
+does not say otherwise. The largest errors stated were measured on all 2**32 inputs on x86-64, with FMA (AVX2, AVX-512)
+and without (AVX), which gives the results of wasm32. `tools/check_floats.py` measures them again, and
+`tools/fit_floats.py` derives the coefficients.
 
 Halide compiles with fast-math flags, which let it and LLVM reorder sums and assume that NaN and infinity never occur:
 
@@ -15,6 +16,8 @@ Halide compiles with fast-math flags, which let it and LLVM reorder sums and ass
    or `is_inf` sees it: LLVM takes the result of any other step to be finite.
 4. Comparisons are `<`, `>` and `==`: on x86-64, Halide makes `a <= b` into `not (b < a)`, which is true for NaN. None
    is negated with `~`: on RISC-V vectors, Halide makes that a call of an intrinsic that does not exist.
+5. Arithmetic on bits is unsigned: a signed sum or shift that overflows is undefined to LLVM, which then takes sign bits
+   for granted and drops what depends on them.
 """
 
 from collections.abc import Sequence
@@ -24,13 +27,14 @@ import halide as hl
 
 _FLOAT32: Final = hl.Float(32)
 _INT32: Final = hl.Int(32)
+_UINT32: Final = hl.UInt(32)
 _EXPONENT_SHIFT: Final = 23
 _ONE_BITS: Final = 127 << _EXPONENT_SHIFT
-_SIGN_BIT: Final = -0x80000000
+_SIGN_BIT: Final = 0x80000000
 _SMALLEST_NORMAL: Final = 2.0**-126
 _ROUND: Final = 1.5 * 2.0**23  # adding it rounds to an integer, which then sits in the low bits
 
-# From fit.py. Polynomials P are highest power first; `u` is 2**-24.
+# From tools/fit_floats.py. Polynomials P are highest power first; `u` is 2**-24.
 _LOG2_E: Final = 1.44269502
 _LN2: Final = 0.693147182
 _LN2_HIGH: Final = 0.693145752  # 16 bits: its product with an exponent is exact
@@ -83,7 +87,7 @@ def minimum(a: hl.Expr, b: hl.Expr) -> hl.Expr:
 
 def abs(x: hl.Expr) -> hl.Expr:
     """`x` without its sign; NaN stays NaN. Exact."""
-    return _from_bits(_bits(x) & ~hl.i32(_SIGN_BIT))
+    return _from_bits(_bits(x) & hl.u32(_SIGN_BIT - 1))
 
 
 def sqrt(x: hl.Expr) -> hl.Expr:
@@ -97,17 +101,17 @@ def round_half_even(x: hl.Expr) -> hl.Expr:
 
 
 def exp(x: hl.Expr) -> hl.Expr:
-    """e**x within 0.86 ULP (1.12 without FMA), subnormal results included. Those are slow on Intel processors."""
+    """e**x within 0.90 ULP (1.17 without FMA), subnormal results included. Those are slow on Intel processors."""
     p, k = _exp_parts(_at_least(x, _EXP_VANISHES))
     # p * 2**k, by way of 2**64 where it may be subnormal. The exponent of p < 1 has room for k = 128.
     is_small = hl.strict_float(x < hl.f32(-87.0))
-    scaled = _from_bits(_bits(p) + k + hl.select(is_small, hl.i32(64 << _EXPONENT_SHIFT), hl.i32(0)))
+    scaled = _from_bits(_bits(p) + k + hl.select(is_small, hl.u32(64 << _EXPONENT_SHIFT), hl.u32(0)))
     value = hl.select(is_small, scaled * hl.f32(2.0**-64), scaled)
     return hl.select(hl.strict_float(x < hl.f32(_EXP_OVERFLOWS)), value, hl.strict_float(x + hl.f32(float("inf"))))
 
 
 def exp_nonpositive(x: hl.Expr) -> hl.Expr:
-    """e**x for x <= 0 or NaN, within 0.85 ULP (1.12 without FMA). Results below 2**-126 are 0.
+    """e**x for x <= 0 or NaN, within 0.90 ULP (1.17 without FMA). Results below 2**-126 are 0.
 
     Subnormal results would cost nothing here but a multiplication that takes 15 times as long, on Intel processors,
     for each masked (-inf) input of a softmax.
@@ -118,15 +122,15 @@ def exp_nonpositive(x: hl.Expr) -> hl.Expr:
 
 
 def log(x: hl.Expr) -> hl.Expr:
-    """The natural logarithm within 0.93 ULP (1.07 without FMA). log(0) is -inf; NaN for x < 0.
+    """The natural logarithm within 0.94 ULP (1.07 without FMA). log(0) is -inf; NaN for x < 0.
 
     x = 2**k * (1 + m), and log(1 + m) = m + m**2 * P(m).
     """
     is_small = hl.strict_float(x < hl.f32(_SMALLEST_NORMAL))
     normal = hl.strict_float(x * hl.f32(2.0**23))
-    bits = hl.select(is_small, _bits(normal) - (23 << _EXPONENT_SHIFT), _bits(x))
-    k = (bits - _LOG_SPLIT) >> _EXPONENT_SHIFT
-    m = hl.strict_float(_from_bits(bits - (k << _EXPONENT_SHIFT)) - hl.f32(1.0))
+    bits = hl.select(is_small, _bits(normal) - hl.u32(23 << _EXPONENT_SHIFT), _bits(x))
+    k = hl.reinterpret(_INT32, bits - hl.u32(_LOG_SPLIT)) >> _EXPONENT_SHIFT
+    m = hl.strict_float(_from_bits(bits - (hl.reinterpret(_UINT32, k) << _EXPONENT_SHIFT)) - hl.f32(1.0))
     # The maximum changes nothing, but keeps LLVM from adding k * ln 2 to m first, which would cost half an ULP.
     log_mantissa = hl.max(m * m * _polynomial(m, _LOG) + m, hl.f32(-1.0))
     value = hl.cast(_FLOAT32, k) * hl.f32(_LN2) + log_mantissa
@@ -143,7 +147,7 @@ def sigmoid(x: hl.Expr) -> hl.Expr:
     """
     p, k = _exp_parts(_at_most(_at_least(x, _EXP_VANISHES - 1.0), 71.0), scale=2.0**-24)
     p = _opaque(p)
-    return _or_nan(x, p / (_from_bits((_ONE_BITS - (24 << _EXPONENT_SHIFT)) - k) + p))
+    return _or_nan(x, p / (_from_bits(hl.u32(_ONE_BITS - (24 << _EXPONENT_SHIFT)) - k) + p))
 
 
 def tanh(x: hl.Expr) -> hl.Expr:
@@ -158,13 +162,13 @@ def tanh(x: hl.Expr) -> hl.Expr:
     z = y - hl.strict_float(rounded - hl.f32(_ROUND)) * hl.f32(0.5 * _LN2)
     s = z * z
     t = z + z * s * _polynomial(s, _TANH)
-    w = _from_bits(_ONE_BITS - (_bits(rounded) << _EXPONENT_SHIFT))
+    w = _from_bits(hl.u32(_ONE_BITS) - (_bits(rounded) << _EXPONENT_SHIFT))
     above, below = hl.strict_float(hl.f32(1.0) + w), hl.strict_float(hl.f32(1.0) - w)
     return _or_nan(x, _with_sign_of(x, (below + t * above) / (above + t * below)))
 
 
 def erf(x: hl.Expr) -> hl.Expr:
-    """The error function within 2.7 ULP (3 without FMA); odd.
+    """The error function within 2.8 ULP (3.7 without FMA); odd, and exactly 1 from 4 on.
 
     With h = (1 - erf|x|)**(1/4), a = 4 * (1 - h) is |x| + |x| * P(|x|): h is smooth enough for one polynomial over
     the whole range, and 1 - h**4 damps its error where erf is near 1. Then 1 - h**4 = b * (1 - b / 4), where
@@ -177,7 +181,7 @@ def erf(x: hl.Expr) -> hl.Expr:
 
 
 def _exp_parts(x: hl.Expr, scale: float = 1.0) -> tuple[hl.Expr, hl.Expr]:
-    """exp(x) as p * 2**k: `scale` * p with p in [0.7, 1.42), and k in the exponent bits of an int32.
+    """exp(x) as p * 2**k: `scale` * p with p in [0.7, 1.42), and k in the exponent bits of a uint32.
 
     p = exp(r) = 1 + r + r**2 * P(r), where x = r + k * ln 2.
     """
@@ -212,22 +216,22 @@ def _or_nan(x: hl.Expr, value: hl.Expr) -> hl.Expr:
 
 def _mask(condition: hl.Expr) -> hl.Expr:
     """All ones where the condition holds, which is a NaN, else zeros."""
-    return hl.select(condition, hl.i32(-1), hl.i32(0))
+    return hl.select(condition, hl.u32(0xFFFFFFFF), hl.u32(0))
 
 
 def _with_sign_of(x: hl.Expr, value: hl.Expr) -> hl.Expr:
     """A value >= 0 with the sign of `x`."""
-    return _from_bits(_bits(value) | (_bits(x) & hl.i32(_SIGN_BIT)))
+    return _from_bits(_bits(value) | (_bits(x) & hl.u32(_SIGN_BIT)))
 
 
 def _opaque(x: hl.Expr) -> hl.Expr:
     """`x`. Halide's simplifier cannot merge it with what is around it; LLVM removes the extra steps."""
     bits = _bits(x)
-    return _from_bits(bits | (bits & hl.i32(1)))
+    return _from_bits(bits | (bits & hl.u32(1)))
 
 
 def _bits(x: hl.Expr) -> hl.Expr:
-    return hl.reinterpret(_INT32, x)
+    return hl.reinterpret(_UINT32, x)
 
 
 def _from_bits(bits: hl.Expr) -> hl.Expr:

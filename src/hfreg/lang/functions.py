@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import halide as hl
 
 from hfreg.lang import floats
+from hfreg.lang.elements import FLOAT32
 from hfreg.lang.reduction import reduce
-from hfreg.lang.tensor import FLOAT32, Expr, Extent, Operand, Tensor, elementwise
+from hfreg.lang.tensor import Expr, Extent, Operand, Tensor, elementwise
 
 
 def exp(x: Tensor) -> Tensor:

@@ -9,19 +9,19 @@ Halide's dimensions run from the innermost outward, NumPy's from the outermost i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import halide as hl
+
+from hfreg.dtypes import DType
+from hfreg.lang.elements import FLOAT32, Element, element
 
 Expr = Any
 """A `halide.Expr`; the bindings have no types."""
 Extent = Any
 """An extent: a Python integer where it is known when the kernel is compiled, else an `Expr`."""
 Scalar = int | float | Any
-
-FLOAT32 = hl.Float(32)
-INT32 = hl.Int(32)
 
 
 def is_unit(extent: Extent) -> bool:
@@ -37,13 +37,15 @@ def var(name: str) -> Any:
 class Graph:
     """The stages of one kernel, in the order of their definition. `graph["exp"]` is the stage of that name."""
 
-    def __init__(self, *, lanes: int) -> None:
+    def __init__(self, *, lanes: int, has_float16: bool = True) -> None:
         """Start a graph.
 
         Args:
             lanes: partial results that a reduction along the last axis keeps.
+            has_float16: whether the target converts float16 by itself.
         """
         self.lanes = lanes
+        self.has_float16 = has_float16
         self.stages: dict[str, Tensor] = {}
         self.inputs: list[Any] = []
         """Halide's image parameters, in the order of the operator's inputs."""
@@ -71,37 +73,36 @@ class Graph:
         copies = sum(existing.split(".")[0] == name for existing in self.stages)
         return f"{name}.{copies + 1}" if copies else name
 
-    def input(self, name: str, dtype: Any, axes: Sequence[str], *, any_stride: bool = False) -> Input:
+    def input(self, name: str, dtype: DType, axes: Sequence[str], *, any_stride: bool = False) -> Input:
         """A tensor argument.
 
         Args:
             name: the argument's name.
-            dtype: its Halide type.
+            dtype: its element type.
             axes: the names of its axes, outermost first.
             any_stride: whether the last axis may have another stride than 1.
         """
-        buffer = hl.ImageParam(dtype, len(axes), name)
+        kind = element(dtype, has_float16=self.has_float16)
+        buffer = hl.ImageParam(kind.memory, len(axes), name)
         if any_stride and axes:
             buffer.dim(0).set_stride(hl.Expr())
         self.inputs.append(buffer)
         extents = {axis: buffer.dim(place).extent() for place, axis in enumerate(reversed(axes))}
-        compute = FLOAT32 if dtype.is_float() and dtype.bits() == 16 else dtype
 
         def load(*index: Expr) -> Expr:
-            return hl.cast(compute, buffer[tuple(reversed(index))] if index else buffer[()])
+            return kind.load(buffer[tuple(reversed(index))] if index else buffer[()])
 
-        return Input.define(self, name, axes, [extents[axis] for axis in axes], load, buffer=buffer)
+        return Input.define(self, name, axes, [extents[axis] for axis in axes], load, buffer=buffer, element=kind)
 
     def scalar(self, name: str, dtype: Any) -> Expr:
         """A run-time attribute."""
         self.scalars.append(hl.Param(dtype, name))
         return hl.Expr(self.scalars[-1])
 
-    def output(self, result: Tensor, dtype: Any) -> None:
+    def output(self, result: Tensor, dtype: DType) -> None:
         """Make a tensor the result of the kernel, rounded to its element type."""
-        self.out = Map.define(
-            self, "out", result.axes, result.shape, lambda *i: hl.cast(dtype, result.load(i)), (result,)
-        )
+        store = element(dtype, has_float16=self.has_float16).store
+        self.out = Map.define(self, "out", result.axes, result.shape, lambda *i: store(result.load(i)), (result,))
 
 
 @dataclass(eq=False)
@@ -225,8 +226,10 @@ class Map(Tensor):
 class Input(Tensor):
     """An argument of the kernel."""
 
-    buffer: Any = field(default=None)
+    buffer: Any = None
     """The Halide image parameter."""
+    element: Element = None  # type: ignore[assignment]
+    """How its elements are stored."""
 
 
 def elementwise(name: str, function: Callable[..., Expr], *operands: Operand, is_costly: bool = False) -> Tensor:

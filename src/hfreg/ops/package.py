@@ -216,7 +216,7 @@ def _check_parameters(package: OpPackage, place: str, function: ast.FunctionDef)
         yield Problem(
             f"{place}:{function.lineno}", f"{function.name}({', '.join(given)}) should take ({', '.join(inputs)})"
         )
-    extra = ("expected",) if function.name == "error_scale" else ()
+    extra = ("types", "expected") if function.name == "error_scale" else ("types",)
     for name in _unknown(arguments.kwonlyargs, (*manifest.attributes, *extra)):
         yield Problem(f"{place}:{function.lineno}", f"{function.name} takes {name!r}, which is no attribute in op.toml")
 

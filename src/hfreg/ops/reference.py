@@ -12,7 +12,7 @@ from typing import Self
 from hfreg.arrays import Array
 from hfreg.errors import RunError
 from hfreg.ops.package import OpPackage, copy_package
-from hfreg.ops.signature import Attributes
+from hfreg.ops.signature import Attributes, Types
 from hfreg.processes import Worker, clean_environment, python_command
 from hfreg.wire import Message, jsonable
 
@@ -40,12 +40,15 @@ class Reference:
         command = python_command("hfreg.ops.reference_worker", str(folder), package.name)
         self._worker = Worker(command, env=clean_environment(), cwd=folder)
 
-    def __call__(self, inputs: Sequence[Array | None], attributes: Attributes, *, scale: bool) -> Expected:
+    def __call__(
+        self, inputs: Sequence[Array | None], attributes: Attributes, *, types: Types, scale: bool
+    ) -> Expected:
         """Run one call.
 
         Args:
             inputs: values of the operator's element types; None for an absent input.
             attributes: all attributes.
+            types: what the type variables stand for.
             scale: whether the error scale is wanted.
 
         Raises:
@@ -54,7 +57,8 @@ class Reference:
         names = list(self._package.manifest.inputs)
         arrays = {name: array for name, array in zip(names, inputs, strict=True) if array is not None}
         used = {name: value for name, value in attributes.items() if name in self._package.reference_attributes}
-        body = {"inputs": names, "attributes": jsonable(used), "scale": scale}
+        named = {variable: dtype.name for variable, dtype in types.items()}
+        body = {"inputs": names, "attributes": jsonable(used), "types": named, "scale": scale}
         answer = self._worker.ask(Message(body, arrays), timeout_s=TIMEOUT_S)
         where = f"{self._package.name}/reference.py"
         if not isinstance(answer, Message):

@@ -6,6 +6,7 @@ with the expected outputs, and the error scale where the package defines one. Wh
 
 from __future__ import annotations
 
+import inspect
 import sys
 import traceback
 from pathlib import Path
@@ -33,6 +34,8 @@ def _answer(function: Any, scale: Any, call: Message) -> Message:
     names: list[str] = call.body["inputs"]
     inputs = [_widen(call.arrays[name]) if name in call.arrays else None for name in names]
     attributes = from_jsonable(call.body["attributes"])
+    if "types" in inspect.signature(function).parameters:
+        attributes["types"] = call.body["types"]
     try:
         with np.errstate(all="ignore"):
             expected = function(*inputs, **attributes)

@@ -14,6 +14,7 @@ from hfreg.errors import BuildError
 from hfreg.kernels.languages.base import Compiled, Recipe
 from hfreg.kernels.toolchain import Tool, compile_c, halide
 from hfreg.processes import Exited, Killed, TimedOut, clean_environment, python_command, run
+from hfreg.resources import root_folder
 
 TIMEOUT_S = 120.0
 
@@ -28,10 +29,11 @@ class Halide:
 
     def compile(self, recipe: Recipe) -> Compiled:
         notes = self._run_worker(recipe)
-        table = recipe.workspace / "scalars.c"
-        table.write_text(_scalar_table(notes.pop("scalars")))
-        compile_c(table, recipe.workspace / "scalars.o", recipe.target)
-        objects = (recipe.workspace / "halide.o", recipe.workspace / "scalars.o")
+        table = recipe.workspace / "arguments.c"
+        table.write_text(_argument_table(notes.pop("scalars"), notes.pop("buffers")))
+        include = ["-I", str(root_folder("kernels") / "runtime")]
+        compile_c(table, recipe.workspace / "arguments.o", recipe.target, flags=include)
+        objects = (recipe.workspace / "halide.o", recipe.workspace / "arguments.o")
         return Compiled(objects, runtime=("halide_body.c",), notes=notes)
 
     def _run_worker(self, recipe: Recipe) -> dict[str, Any]:
@@ -60,10 +62,12 @@ class Halide:
                 raise BuildError(f"the compiler was stopped after {seconds:g} s\n{stderr}", where=where)
 
 
-def _scalar_table(scalars: list[dict[str, Any]]) -> str:
+def _argument_table(scalars: list[dict[str, Any]], buffers: list[tuple[int, int]]) -> str:
+    """What `halide_body.c` has to know of the compiled function."""
     rows = ", ".join(f"{{{scalar['attribute']}, {int(scalar['isReal'])}}}" for scalar in scalars) or "{0, 0}"
-    return f"""#include <stdint.h>
-typedef struct {{ uint8_t attribute, is_real; }} hfreg_halide_scalar;
+    types = ", ".join(f"{{{code}, {bits}, 1}}" for code, bits in buffers)
+    return f"""#include "halide_body.h"
+const hfreg_halide_type hfreg_halide_types[] = {{{types}}};
 const hfreg_halide_scalar hfreg_halide_scalars[] = {{{rows}}};
 const uint8_t hfreg_halide_scalar_count = {len(scalars)};
 """

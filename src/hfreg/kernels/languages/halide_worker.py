@@ -19,16 +19,16 @@ from typing import Any
 
 import halide as hl
 
-from hfreg.dtypes import DType
 from hfreg.errors import BuildError, HfregError
 from hfreg.kernels.artifact import KernelKey
 from hfreg.kernels.schedules import ScheduleTarget, schedule
 from hfreg.kernels.targets import target
-from hfreg.lang.tensor import FLOAT32, INT32, Graph, Tensor
+from hfreg.lang.elements import FLOAT32, INT32, element
+from hfreg.lang.tensor import Graph, Tensor
 from hfreg.ops.loading import load_module
 from hfreg.ops.manifest import Manifest
 from hfreg.ops.package import MANIFEST, load_manifest
-from hfreg.ops.signature import Signature, TensorSignature, signatures
+from hfreg.ops.signature import Signature, TensorSignature, Types, signatures
 from hfreg.processes import Limits, apply_limits
 
 ENTRY_POINT = "hfreg_halide"
@@ -42,7 +42,8 @@ def compile_request(request: dict[str, Any]) -> dict[str, Any]:
     hand = None if request["useClassSchedule"] else _hand_schedule(folder, key)
     goal = ScheduleTarget.of(target(key.target))
     started = time.perf_counter()
-    graph = build_graph(_semantics(folder, manifest), signature, key, lanes=_lanes(hand, key, goal))
+    graph = Graph(lanes=_lanes(hand, key, goal), has_float16=goal.has_float16)
+    fill_graph(graph, _semantics(folder, manifest), signature, key.dtypes)
     if hand is not None:
         hand[0](graph, goal)
         used = "hand"
@@ -52,7 +53,12 @@ def compile_request(request: dict[str, Any]) -> dict[str, Any]:
     graph.out.func.compile_to(
         {hl.OutputFileType.object: request["output"]}, graph.arguments, ENTRY_POINT, hl.Target(goal.halide_string)
     )
-    return {"scalars": names, "schedule": used, "compileSeconds": round(time.perf_counter() - started, 3)}
+    return {
+        "scalars": names,
+        "buffers": _buffer_types(signature, key.dtypes, goal),
+        "schedule": used,
+        "compileSeconds": round(time.perf_counter() - started, 3),
+    }
 
 
 def _semantics(folder: Path, manifest: Manifest) -> Callable[..., Tensor]:
@@ -76,23 +82,22 @@ def _lanes(hand: tuple[Any, ModuleType] | None, key: KernelKey, goal: ScheduleTa
     return wanted.get(key.attribute_class, 2 * goal.vector)
 
 
-def build_graph(semantics: Callable[..., Tensor], signature: Signature, key: KernelKey, *, lanes: int) -> Graph:
+def fill_graph(graph: Graph, semantics: Callable[..., Tensor], signature: Signature, types: Types) -> None:
     """Run the semantics on the canonical views of a signature.
 
     Args:
+        graph: an empty graph.
         semantics: the package's function.
         signature: the signature of the attribute class.
-        key: which kernel.
-        lanes: partial results of a reduction along the last axis.
+        types: what the type variables stand for.
 
     Raises:
         BuildError: the result has other axes than the output.
     """
-    graph, types = Graph(lanes=lanes), key.dtypes
     operands = [
         graph.input(
             tensor.name,
-            halide_type(tensor.dtype(types)),
+            tensor.dtype(types),
             signature.view_axes(tensor),
             any_stride=signature.has_any_stride(tensor),
         )
@@ -105,15 +110,7 @@ def build_graph(semantics: Callable[..., Tensor], signature: Signature, key: Ker
     if result.rank != len(signature.view_axes(output)):
         expected = list(signature.view_axes(output))
         raise BuildError(f"the semantics give the axes {list(result.axes)}, the output {output.name} has {expected}")
-    graph.output(result, halide_type(output.dtype(types)))
-    return graph
-
-
-def halide_type(dtype: DType) -> Any:
-    """The Halide type of an element type."""
-    if dtype.name == "bfloat16":
-        return hl.BFloat(16)
-    return {"float": hl.Float, "int": hl.Int, "uint": hl.UInt, "bool": hl.UInt}[dtype.kind](dtype.bits)
+    graph.output(result, output.dtype(types))
 
 
 def _attributes(graph: Graph, signature: Signature) -> dict[str, Any]:
@@ -155,6 +152,13 @@ def _scalar_table(signature: Signature) -> list[dict[str, Any]]:
         for place, number in enumerate(signature.runtime_attributes)
         if number.name != signature.locator
     ]
+
+
+def _buffer_types(signature: Signature, types: Types, goal: ScheduleTarget) -> list[tuple[int, int]]:
+    """The Halide type, as (code, bits), of each tensor's memory."""
+    memory = [element(tensor.dtype(types), has_float16=goal.has_float16).memory for tensor in signature.tensors]
+    codes = {hl.TypeCode.Int: 0, hl.TypeCode.UInt: 1, hl.TypeCode.Float: 2}
+    return [(codes[kind.code()], kind.bits()) for kind in memory]
 
 
 def main() -> None:

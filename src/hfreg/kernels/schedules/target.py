@@ -19,6 +19,8 @@ class ScheduleTarget:
     """float32 lanes of a vector register."""
     registers: int
     """Vector registers."""
+    has_float16: bool
+    """Whether instructions convert float16."""
 
     @classmethod
     def of(cls, target: Target) -> Self:
@@ -29,4 +31,5 @@ class ScheduleTarget:
             f"{target.build.halide}-no_runtime-user_context",
             target.schedule.vector_bytes // 4,
             target.schedule.vector_registers,
+            target.schedule.has_float16,
         )

@@ -1,0 +1,20 @@
+"""Conv in two dimensions: a contraction of windows with weights, channels viewed as groups."""
+
+from hfreg.lang import Scalar, Tensor, along, contract, window
+
+Pair = tuple[Scalar, Scalar]
+
+
+def conv(
+    x: Tensor,
+    w: Tensor,
+    b: Tensor,
+    *,
+    strides: Pair,
+    dilations: Pair,
+    pads: tuple[Scalar, Scalar, Scalar, Scalar],
+) -> Tensor:
+    """x: [n, g, c, h, w], w: [g, o, c, kh, kw], b: [g, o]; the result is [n, g, o, p, q]."""
+    windows = window(x, (3, 4), w.shape[3:], strides=strides, pads=pads, dilations=dilations, fill=0.0)
+    y = contract("ngchwyx,gocyx->ngohw", windows, w)
+    return y + along(b, (1, 2), y)

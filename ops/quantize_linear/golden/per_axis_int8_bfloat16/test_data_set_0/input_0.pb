@@ -1,0 +1,1 @@
+BxJ¼A(BðA'BTAIB
