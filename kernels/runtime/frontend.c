@@ -176,18 +176,18 @@ static int32_t match(call *c, int t) {
     int32_t ndim = c->tensors[t]->ndim, spare = ndim, groups = 0, located = -1;
     for (int i = 0; i < spec->item_count; i++) {
         uint8_t kind = spec->items[i].kind;
-        takes[i] = kind == HFREG_AXIS || kind == HFREG_SPLIT || kind == HFREG_ONE;
+        takes[i] = kind == HFREG_MERGE ? (int8_t)spec->items[i].axis_count : kind == HFREG_AXIS || kind == HFREG_SPLIT || kind == HFREG_ONE;
         spare -= takes[i];
         groups += kind == HFREG_GROUP;
         if (s->locator >= 0 && spec->item_count > 1 && (kind == HFREG_AXIS || kind == HFREG_GROUP) &&
-            spec->items[i].axis == s->located)
+            spec->items[i].axes[0] == s->located)
             located = i;
     }
     int64_t position = located < 0 ? 0 : c->attributes[s->locator].integer;
     if (position < 0) position += ndim;
     if (located >= 0 && (position < 0 || position >= ndim)) return fail_attribute(c, s->locator, "an axis of the tensor");
     for (int i = 0; i < spec->item_count; i++) {
-        int32_t known = c->axes[spec->items[i].axis].count; /* an output has the optional axes that the inputs have */
+        int32_t known = c->axes[spec->items[i].axes[0]].count; /* an output has the optional axes that the inputs have */
         if (spec->items[i].kind == HFREG_OPTIONAL) takes[i] = known >= 0 ? known > 0 : spare > 0;
         else if (spec->items[i].kind == HFREG_OPTIONAL_ONE) takes[i] = spare > 0;
         else continue;
@@ -220,8 +220,8 @@ static int32_t bind_axis(call *c, int t, int axis, int64_t extent) {
 }
 
 static int32_t bind_split(call *c, int t, const hfreg_item *item, int64_t extent) {
-    int known = c->axes[item->axis].count >= 0 ? item->axis : item->second;
-    int other = known == item->axis ? item->second : item->axis;
+    int known = c->axes[item->axes[0]].count >= 0 ? item->axes[0] : item->axes[1];
+    int other = known == item->axes[0] ? item->axes[1] : item->axes[0];
     int64_t parts = c->axes[known].count >= 0 ? c->axes[known].extent[0] : 0;
     if (parts <= 0 || extent % parts != 0) return fail_extent(c, t, known, 0);
     return bind_axis(c, t, other, extent / parts);
@@ -255,11 +255,12 @@ static int32_t bind_tensor(call *c, int t) {
     for (int i = 0; i < spec->item_count; shape += c->takes[t][i++]) {
         const hfreg_item *item = &spec->items[i];
         int32_t taken = c->takes[t][i], error = 0;
-        if (item->kind == HFREG_GROUP) error = bind_group(c, t, item->axis, shape, taken);
+        if (item->kind == HFREG_GROUP) error = bind_group(c, t, item->axes[0], shape, taken);
         else if (item->kind == HFREG_SPLIT) error = bind_split(c, t, item, shape[0]);
         else if (item->kind == HFREG_ONE || item->kind == HFREG_OPTIONAL_ONE) error = taken && shape[0] != 1 ? fail_shape(c, t) : 0;
-        else if (taken) error = bind_axis(c, t, item->axis, shape[0]);
-        else if (c->axes[item->axis].count < 0) c->axes[item->axis].count = 0;
+        else if (!taken && c->axes[item->axes[0]].count < 0) c->axes[item->axes[0]].count = 0;
+        for (int32_t n = 0; !error && (item->kind == HFREG_AXIS || item->kind == HFREG_OPTIONAL || item->kind == HFREG_MERGE) && n < taken; n++)
+            error = bind_axis(c, t, item->axes[n], shape[n]);
         if (error) return error;
     }
     return 0;
@@ -329,18 +330,21 @@ static void lay_out(call *c, int t, const int64_t *strides) {
     int at = 0;
     for (int i = 0; i < spec->item_count; at += tensor ? c->takes[t][i] : 0, i++) {
         const hfreg_item *item = &spec->items[i];
-        const binding *b = &c->axes[item->axis];
         int taken = tensor ? c->takes[t][i] : 0;
         if (item->kind == HFREG_ONE || item->kind == HFREG_OPTIONAL_ONE) continue;
         if (item->kind == HFREG_SPLIT) {
-            int64_t inner = c->axes[item->second].extent[0], stride = taken ? strides[at] : 0;
-            append(l, item->axis, b->extent[0], stride * inner);
-            append(l, item->second, inner, stride);
-            continue;
-        }
-        for (int p = 0; p < b->count; p++) {
-            int own = p - (b->count - taken); /* the position among the tensor's own axes of this item */
-            append(l, item->axis, b->extent[p], own >= 0 && tensor->shape[at + own] != 1 ? strides[at + own] : 0);
+            int64_t inner = c->axes[item->axes[1]].extent[0], stride = taken ? strides[at] : 0;
+            append(l, item->axes[0], c->axes[item->axes[0]].extent[0], stride * inner);
+            append(l, item->axes[1], inner, stride);
+        } else if (item->kind == HFREG_MERGE) {
+            for (int n = 0; n < item->axis_count; n++)
+                append(l, item->axes[n], c->axes[item->axes[n]].extent[0], taken ? strides[at + n] : 0);
+        } else {
+            const binding *b = &c->axes[item->axes[0]];
+            for (int p = 0; p < b->count; p++) {
+                int own = p - (b->count - taken); /* the position among the tensor's own axes of this item */
+                append(l, item->axes[0], b->extent[p], own >= 0 && tensor->shape[at + own] != 1 ? strides[at + own] : 0);
+            }
         }
     }
 }
@@ -358,20 +362,36 @@ static void make_layout(call *c, int t) {
 
 /* ---- 5. inputs that the body cannot walk are copied ---------------------------------------------------------- */
 
-static int walks_last_axis(const layout *l) {
-    for (int i = l->count - 1; i >= 0 && l->axis[i] == l->axis[l->count - 1]; i--)
-        if (l->extent[i] > 1) return l->stride[i] == 1;
-    return 1;
+/* The entries of a layout that an item of the pattern has. */
+static int entries_of(const call *c, const hfreg_item *item) {
+    if (item->kind == HFREG_ONE || item->kind == HFREG_OPTIONAL_ONE) return 0;
+    return item->kind == HFREG_SPLIT || item->kind == HFREG_MERGE ? item->axis_count : c->axes[item->axes[0]].count;
 }
 
-/* Whether the axes that a tensor has of one group follow each other without gaps. */
-static int is_compact(const layout *l, int axis) {
+/* Whether some entries follow each other without gaps, so that they are one axis. */
+static int is_dense(const layout *l, int first, int end) {
     int inner = -1;
-    for (int i = l->count - 1; i >= 0; i--) {
-        if (l->axis[i] != axis || l->extent[i] == 1) continue;
+    for (int i = end - 1; i >= first; i--) {
+        if (l->extent[i] == 1) continue;
         if (inner >= 0 && l->stride[i] != l->stride[inner] * l->extent[inner]) return 0;
         inner = i;
     }
+    return 1;
+}
+
+/* Whether the body can walk a tensor: elements of the last axis side by side, merged axes without gaps. */
+static int can_walk(const call *c, int t) {
+    const hfreg_tensor_spec *spec = &c->signature->tensors[t];
+    const layout *l = &c->layouts[t];
+    int end = 0, last = 0;
+    for (int i = 0; i < spec->item_count; i++) {
+        int first = end;
+        end += entries_of(c, &spec->items[i]);
+        if (end > first) last = spec->items[i].kind == HFREG_SPLIT ? first + 1 : first;
+        if (spec->items[i].kind == HFREG_MERGE && !is_dense(l, first, end)) return 0;
+    }
+    for (int i = end - 1; i >= last; i--)
+        if (l->extent[i] > 1) return l->stride[i] == 1;
     return 1;
 }
 
@@ -452,12 +472,15 @@ static int32_t materialize_where_needed(call *c) {
     const hfreg_signature *s = c->signature;
     for (int t = 0; t < s->tensor_count; t++) {
         int is_input = !(s->tensors[t].flags & HFREG_IS_OUTPUT), any_stride = s->tensors[t].flags & HFREG_ANY_STRIDE;
-        if (is_input && !any_stride && !walks_last_axis(&c->layouts[t]) && materialize(c, t)) return 1;
+        if (is_input && !any_stride && !can_walk(c, t) && materialize(c, t)) return 1;
     }
     for (int a = 0; a < s->axis_count; a++) {
         if (!s->axes[a].rank || merge_group(c, a).count <= s->axes[a].rank) continue;
-        for (int t = 0; t < s->tensor_count; t++)
-            if (!c->layouts[t].scratch && !is_compact(&c->layouts[t], a) && materialize(c, t)) return 1;
+        for (int t = 0; t < s->tensor_count; t++) {
+            int first = first_entry(&c->layouts[t], a), end = first;
+            while (end < c->layouts[t].count && c->layouts[t].axis[end] == a) end++;
+            if (!c->layouts[t].scratch && !is_dense(&c->layouts[t], first, end) && materialize(c, t)) return 1;
+        }
     }
     return 0;
 }
@@ -482,17 +505,21 @@ static void make_view(const call *c, int t, hfreg_view *v) {
     v->data = l->data;
     v->rank = 0;
     v->dtype = (DLDataType){spec->code, spec->bits, 1};
-    for (int i = 0; i < spec->item_count; i++) {
+    for (int i = 0, at = 0; i < spec->item_count; at += entries_of(c, &spec->items[i++])) {
         const hfreg_item *item = &spec->items[i];
-        if (item->kind == HFREG_ONE || item->kind == HFREG_OPTIONAL_ONE) continue;
+        int count = entries_of(c, item);
         if (item->kind == HFREG_GROUP) {
-            view_group(c, v, l, item->axis);
-            continue;
+            view_group(c, v, l, item->axes[0]);
+        } else if (item->kind == HFREG_MERGE) {
+            int64_t extent = 1, stride = 0;
+            for (int n = at; n < at + count; n++)
+                if (l->extent[n] != 1) extent *= l->extent[n], stride = l->stride[n];
+            view_append(v, extent, stride);
+        } else if (item->kind == HFREG_OPTIONAL && count == 0) {
+            view_append(v, 1, 0);
+        } else {
+            for (int n = at; n < at + count; n++) view_append(v, l->extent[n], l->stride[n]);
         }
-        int at = first_entry(l, item->axis);
-        if (at < l->count) view_append(v, l->extent[at], l->stride[at]);
-        else view_append(v, 1, 0);
-        if (item->kind == HFREG_SPLIT) view_append(v, l->extent[at + 1], l->stride[at + 1]);
     }
     if (v->rank && v->extent[v->rank - 1] == 1) v->stride[v->rank - 1] = 1;
 }

@@ -12,12 +12,12 @@
 #define HFREG_MAX_ITEMS 8
 
 /* One entry of a shape pattern such as "batch... m? k" or "n (g c) h w". */
-enum { HFREG_AXIS, HFREG_GROUP, HFREG_OPTIONAL, HFREG_ONE, HFREG_OPTIONAL_ONE, HFREG_SPLIT };
+enum { HFREG_AXIS, HFREG_GROUP, HFREG_OPTIONAL, HFREG_ONE, HFREG_OPTIONAL_ONE, HFREG_SPLIT, HFREG_MERGE };
 
 typedef struct {
     uint8_t kind;
-    uint8_t axis;
-    uint8_t second; /* HFREG_SPLIT: the inner axis */
+    uint8_t axis_count;
+    uint8_t axes[3]; /* HFREG_SPLIT: outer, inner; HFREG_MERGE: outermost first */
 } hfreg_item;
 
 enum { HFREG_IS_OUTPUT = 1, HFREG_MAY_BE_ABSENT = 2, HFREG_ANY_STRIDE = 4 };

@@ -2,6 +2,7 @@
  * caller's context. Written against the published layout of halide_buffer_t (HalideRuntime.h, Halide 21). */
 #include "frontend.h"
 #include "halide_body.h"
+#include <stddef.h>
 
 typedef struct {
     int32_t min, extent, stride;
@@ -19,8 +20,6 @@ typedef struct {
     void *padding;
 } halide_buffer;
 
-int hfreg_halide_argv(void **arguments); /* Halide's entry point that takes pointers to its arguments */
-
 #define MAX_SCALARS 32
 
 int32_t hfreg_body(hfreg_context *context, const hfreg_view *views, const hfreg_value *attributes) {
@@ -31,29 +30,33 @@ int32_t hfreg_body(hfreg_context *context, const hfreg_view *views, const hfreg_
         int32_t integer;
         float real;
     } scalars[MAX_SCALARS];
-    void *arguments[1 + HFREG_MAX_TENSORS + MAX_SCALARS];
-    int count = 0, i = 0;
+    void *arguments[2 + HFREG_MAX_TENSORS + MAX_SCALARS];
+    const hfreg_halide_variant *variant = &hfreg_halide_variants[hfreg_halide_choose(views)];
+    int count = 0, scalars_done = 0;
     arguments[count++] = &context;
     for (int t = 0; t < s->tensor_count; t++) {
-        if (s->tensors[t].flags & HFREG_IS_OUTPUT) /* Halide's order: inputs, scalars, outputs */
-            for (; i < hfreg_halide_scalar_count; i++) {
-                const hfreg_value *value = &attributes[hfreg_halide_scalars[i].attribute];
-                if (hfreg_halide_scalars[i].is_real) scalars[i].real = (float)value->real;
-                else scalars[i].integer = (int32_t)value->integer;
-                arguments[count++] = &scalars[i];
-            }
         const hfreg_view *v = &views[t];
         for (int d = 0; d < v->rank; d++) {
             int axis = v->rank - 1 - d;
             dims[t][d] = (halide_dimension){0, (int32_t)v->extent[axis], (int32_t)v->stride[axis], 0};
         }
         buffers[t] = (halide_buffer){0, 0, v->data, 0, hfreg_halide_types[t], v->rank, dims[t], 0};
+        if (s->tensors[t].flags & HFREG_IS_OUTPUT && !scalars_done) { /* Halide's order: inputs, scalars, outputs */
+            scalars_done = 1;
+            for (int i = 0; i < hfreg_halide_scalar_count; i++) {
+                const hfreg_value *value = &attributes[hfreg_halide_scalars[i].attribute];
+                if (hfreg_halide_scalars[i].is_real) scalars[i].real = (float)value->real;
+                else scalars[i].integer = (int32_t)value->integer;
+                arguments[count++] = &scalars[i];
+            }
+            if (variant->touches_output) arguments[count++] = &buffers[t];
+        }
         arguments[count++] = &buffers[t];
     }
-    return hfreg_halide_argv(arguments);
+    return variant->run(arguments);
 }
 
-void *halide_malloc(void *context, uint64_t bytes) {
+void *halide_malloc(void *context, size_t bytes) {
     hfreg_context *c = context;
     return c->allocate(c, bytes);
 }

@@ -1,10 +1,9 @@
 """QuantizeLinear to 8 bits. The quotient is rounded to the type of x first: that is the type it is specified in."""
 
-from hfreg.lang import Tensor, along, round_to, saturate
+from hfreg.lang import Tensor, along, round_saturate, round_to
 
 
 def quantize_linear(x: Tensor, y_scale: Tensor, y_zero_point: Tensor, *, axis: int | None) -> Tensor:
-    if axis is not None:
-        y_scale, y_zero_point = along(y_scale, axis, x), along(y_zero_point, axis, x)
-    quotient = round_to(x / y_scale, x)
-    return saturate(quotient, y_zero_point)
+    quotient = x / (y_scale if axis is None else along(y_scale, axis, x))
+    zero_point = y_zero_point if axis is None else along(y_zero_point, axis, x)
+    return round_saturate(round_to(quotient, x), zero_point)

@@ -1,10 +1,11 @@
 /* What a kernel language sees of a call: the body of a kernel, which the front end calls with canonical views.
  *
  * A package that writes its body in C defines hfreg_body and includes this header. The build defines, for each type
- * variable V of the manifest, the macro HFREG_V as the C type of its elements, and HFREG_CLASS_<name> for the attribute
- * class. */
+ * variable V of the manifest, HFREG_V as the C type of its elements, HFREG_V_IS_<type>, and HFREG_V_LOAD and
+ * HFREG_V_STORE (see elements.h); and HFREG_CLASS_<name> for the attribute class. */
 #ifndef HFREG_BODY_H
 #define HFREG_BODY_H
+#include "hfreg/elements.h"
 #include "hfreg/kernel.h"
 
 #define HFREG_MAX_VIEW 8 /* axes of a canonical view */

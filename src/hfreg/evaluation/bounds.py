@@ -4,7 +4,8 @@ For an output element with reference value `ref`, the largest error allowed is
 
     u_out * max(|ref|, smallest normal) + B
 
-where `u_out` is the unit roundoff of the output type and B the class's own term, in which `u_acc` is the unit roundoff
+plus 2**-126 where the manifest declares that subnormal intermediate results are flushed. `u_out` is the unit roundoff
+of the output type and B the class's own term, in which `u_acc` is the unit roundoff
 of the accumulator (float32 for every type here) and `scale` an array that the package's reference works out:
 
     E0  moves, comparisons            the same value, to the bit
@@ -80,6 +81,8 @@ def allowed_error(accuracy: Accuracy, expected: Float64, dtype: DType, scale: Fl
     chosen = rule(accuracy)
     magnitude = np.abs(np.where(np.isfinite(expected), expected, 0.0))
     rounding = dtype.unit_roundoff * np.maximum(magnitude, dtype.smallest_normal)
+    if accuracy.flushes_subnormals:
+        rounding = rounding + ACCUMULATOR.smallest_normal
     if chosen.name == "E2":
         ulps = FUNCTION_ULP[accuracy.function] if dtype.name == "float32" else 1.0
         return ulps * quantum(expected, dtype)

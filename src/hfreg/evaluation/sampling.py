@@ -76,7 +76,7 @@ def _attributes(signature: Signature, rng: Generator, wanted: Mapping[str, Attri
             values[name] = signature.fixed[name]
         elif name in wanted:
             values[name] = wanted[name]
-        elif not spec.optional:
+        elif not spec.optional and not spec.from_axes:
             values[name] = _attribute(spec, rng)
     return values
 
@@ -137,7 +137,7 @@ def _located(signature: Signature, sizes: Mapping[str, Shape], rng: Generator) -
     target = signature.attributes[signature.locator].locates
     for tensor in signature.inputs:
         if target in tensor.pattern.axes and len(tensor.pattern.items) > 1:
-            counts = [len(sizes[item.axis]) if item.kind == "group" else 1 for item in tensor.pattern.items]
+            counts = [len(sizes[item.axis]) if item.kind == "group" else item.takes for item in tensor.pattern.items]
             place = next(i for i, item in enumerate(tensor.pattern.items) if item.axis == target)
             position, rank = sum(counts[:place]), sum(counts)
             return {signature.locator: position if rng.random() < 0.5 else position - rank}
@@ -148,13 +148,13 @@ def _shape(signature: Signature, pattern: Pattern, sizes: Mapping[str, Shape], r
     shape: list[int] = []
     for item in pattern.items:
         if item.kind == "split":
-            shape.append(sizes[item.axis][0] * sizes[item.inner][0])
+            shape.append(math.prod(sizes[name][0] for name in item.axes))
         elif item.kind == "one":
             shape.append(1)
         elif item.kind == "group" and signature.axes[item.axis].broadcast and rng is not None:
             shape.extend(_stretched(sizes[item.axis], rng))
-        elif item.kind != "optional one":
-            shape.extend(sizes[item.axis])
+        else:
+            shape.extend(extent for name in item.axes for extent in sizes[name])
     return tuple(shape)
 
 

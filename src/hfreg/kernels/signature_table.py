@@ -18,6 +18,7 @@ _KINDS = {
     "one": "HFREG_ONE",
     "optional one": "HFREG_OPTIONAL_ONE",
     "split": "HFREG_SPLIT",
+    "merge": "HFREG_MERGE",
 }
 INT32_MAX = 2**31 - 1
 
@@ -77,7 +78,7 @@ def _tensor(signature: Signature, tensor: TensorSignature, axes: list[str], type
         )
         if is_set
     ]
-    items = ", ".join(_item(item, axes) for item in tensor.pattern.items) or "{0, 0, 0}"
+    items = ", ".join(_item(item, axes) for item in tensor.pattern.items) or "{0, 0, {0, 0, 0}}"
     return (
         f"{{{_text(tensor.name)}, {_text(str(tensor.pattern))}, {bits_of(tensor.default, dtype):#x}u, {dtype.dlpack}, "
         f"{dtype.bits}, {' | '.join(flags) or '0'}, {len(tensor.pattern.items)}, {{{items}}}}}"
@@ -85,8 +86,8 @@ def _tensor(signature: Signature, tensor: TensorSignature, axes: list[str], type
 
 
 def _item(item: Item, axes: list[str]) -> str:
-    places = [str(axes.index(name)) for name in item.axes] + ["0", "0"]
-    return f"{{{_KINDS[item.kind]}, {places[0]}, {places[1]}}}"
+    places = [str(axes.index(name)) for name in item.axes]
+    return f"{{{_KINDS[item.kind]}, {len(places)}, {{{', '.join(places or ['0'])}}}}}"
 
 
 def _axis(signature: Signature, name: str, axes: list[str], numbers: list[str], output: DType) -> str:

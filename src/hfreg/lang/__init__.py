@@ -10,6 +10,7 @@ What it is, what it computes and in which order is here; how it is computed on a
 schedule's matter.
 """
 
+from hfreg.lang.contraction import contract
 from hfreg.lang.functions import (
     abs,
     erf,
@@ -19,23 +20,29 @@ from hfreg.lang.functions import (
     maximum,
     mean,
     minimum,
+    nanmax,
     round,
-    saturate,
+    round_saturate,
+    round_to,
     sigmoid,
     sqrt,
     sum,
     tanh,
     where,
 )
-from hfreg.lang.reduction import reduce
-from hfreg.lang.tensor import Graph, Tensor, along, elementwise, squeeze, transpose
+from hfreg.lang.reduction import Monoid, reduce
+from hfreg.lang.tensor import Graph, Lowering, Scalar, Tensor, along, elementwise, squeeze, transpose
 from hfreg.lang.window import window
 
 __all__ = [
     "Graph",
+    "Lowering",
+    "Monoid",
+    "Scalar",
     "Tensor",
     "abs",
     "along",
+    "contract",
     "elementwise",
     "erf",
     "exp",
@@ -44,9 +51,11 @@ __all__ = [
     "maximum",
     "mean",
     "minimum",
+    "nanmax",
     "reduce",
     "round",
-    "saturate",
+    "round_saturate",
+    "round_to",
     "sigmoid",
     "sqrt",
     "squeeze",

@@ -41,7 +41,6 @@ _LN2_HIGH: Final = 0.693145752  # 16 bits: its product with an exponent is exact
 _LN2_LOW: Final = 1.42860677e-06
 _EXP: Final = (0.00138214696, 0.00836866256, 0.0416682549, 0.166665211, 0.49999994)  # 0.05 u
 _EXP_OVERFLOWS: Final = 88.7228394  # the smallest float32 with exp(x) >= 2**128
-_EXP_SUBNORMAL: Final = -87.3365479  # the largest float32 with exp(x) < 2**-126
 _EXP_VANISHES: Final = -104.0  # exp(x) rounds to 0
 _LOG: Final = (
     -0.128800422,
@@ -77,12 +76,12 @@ def maximum(a: hl.Expr, b: hl.Expr) -> hl.Expr:
 
     One instruction if `b` is a number, else three.
     """
-    return _or_nan(b, hl.strict_float(hl.select(a < b, b, a)))
+    return or_nan(b, hl.strict_float(hl.select(a < b, b, a)))
 
 
 def minimum(a: hl.Expr, b: hl.Expr) -> hl.Expr:
     """The smaller value; NaN if either is NaN, as `numpy.minimum`. Of two zeros, `a`. Exact."""
-    return _or_nan(b, hl.strict_float(hl.select(a > b, b, a)))
+    return or_nan(b, hl.strict_float(hl.select(a > b, b, a)))
 
 
 def abs(x: hl.Expr) -> hl.Expr:
@@ -100,6 +99,20 @@ def round_half_even(x: hl.Expr) -> hl.Expr:
     return hl.round(x)
 
 
+def round_saturate(x: hl.Expr, offset: hl.Expr) -> hl.Expr:
+    """`x` to the nearest integer, the even one of two, plus an 8-bit integer, within the range of its type. Exact.
+
+    NaN becomes 0. Clamping first gives the same result, and keeps the sum with 1.5 * 2**23 exact.
+    """
+    kind = offset.type()
+    low, high = (-128, 127) if kind.is_int() else (0, 255)
+    shift = hl.cast(_FLOAT32, offset)
+    clamped = hl.clamp(x, hl.f32(float(low)) - shift, hl.f32(float(high)) - shift)
+    rounded = _bits(hl.strict_float(clamped + hl.f32(_ROUND))) - hl.u32(0x4B400000)
+    value = hl.reinterpret(_INT32, rounded) + hl.cast(_INT32, offset)
+    return hl.cast(kind, hl.select(hl.is_nan(x), hl.i32(0), value))
+
+
 def exp(x: hl.Expr) -> hl.Expr:
     """e**x within 0.90 ULP (1.17 without FMA), subnormal results included. Those are slow on Intel processors."""
     p, k = _exp_parts(_at_least(x, _EXP_VANISHES))
@@ -110,15 +123,19 @@ def exp(x: hl.Expr) -> hl.Expr:
     return hl.select(hl.strict_float(x < hl.f32(_EXP_OVERFLOWS)), value, hl.strict_float(x + hl.f32(float("inf"))))
 
 
-def exp_nonpositive(x: hl.Expr) -> hl.Expr:
-    """e**x for x <= 0 or NaN, within 0.90 ULP (1.17 without FMA). Results below 2**-126 are 0.
+def exp_of_difference(x: hl.Expr) -> hl.Expr:
+    """e**x for a rounded difference x = a - b <= 0 or NaN. Results below 2**-126 are 0.
 
-    Subnormal results would cost nothing here but a multiplication that takes 15 times as long, on Intel processors,
-    for each masked (-inf) input of a softmax.
+    The error is at most 0.9 ULP plus |x| * 2**-24 of the result, about as much as the rounding of x has made already:
+    that admits a reduction of the argument by one FMA. The low bits of `shifted` are k + 127, and 0 for k = -127, so a
+    masked element (-inf) gives exactly 0. Subnormal results would cost nothing but a multiplication that takes 15 times
+    as long, on Intel processors, for each masked element.
     """
-    p, k = _exp_parts(x)
-    zero_or_nan = hl.strict_float(hl.select(x < hl.f32(0.0), hl.f32(0.0), x))
-    return hl.select(hl.strict_float(x > hl.f32(_EXP_SUBNORMAL)), _from_bits(_bits(p) + k), zero_or_nan)
+    x = hl.strict_float(hl.select(hl.f32(-88.0) > x, hl.f32(-88.0), x))  # keeps NaN
+    biased = hl.f32(_ROUND + 127)
+    shifted = x * hl.f32(_LOG2_E) + biased
+    r = x - hl.strict_float(shifted - biased) * hl.f32(_LN2)
+    return _polynomial(r, (*_EXP, 1.0, 1.0)) * _from_bits(_bits(shifted) << _EXPONENT_SHIFT)
 
 
 def log(x: hl.Expr) -> hl.Expr:
@@ -147,7 +164,7 @@ def sigmoid(x: hl.Expr) -> hl.Expr:
     """
     p, k = _exp_parts(_at_most(_at_least(x, _EXP_VANISHES - 1.0), 71.0), scale=2.0**-24)
     p = _opaque(p)
-    return _or_nan(x, p / (_from_bits(hl.u32(_ONE_BITS - (24 << _EXPONENT_SHIFT)) - k) + p))
+    return or_nan(x, p / (_from_bits(hl.u32(_ONE_BITS - (24 << _EXPONENT_SHIFT)) - k) + p))
 
 
 def tanh(x: hl.Expr) -> hl.Expr:
@@ -164,7 +181,7 @@ def tanh(x: hl.Expr) -> hl.Expr:
     t = z + z * s * _polynomial(s, _TANH)
     w = _from_bits(hl.u32(_ONE_BITS) - (_bits(rounded) << _EXPONENT_SHIFT))
     above, below = hl.strict_float(hl.f32(1.0) + w), hl.strict_float(hl.f32(1.0) - w)
-    return _or_nan(x, _with_sign_of(x, (below + t * above) / (above + t * below)))
+    return or_nan(x, _with_sign_of(x, (below + t * above) / (above + t * below)))
 
 
 def erf(x: hl.Expr) -> hl.Expr:
@@ -177,7 +194,7 @@ def erf(x: hl.Expr) -> hl.Expr:
     y = _at_most(abs(x), _ERF_IS_ONE)
     a = y * _polynomial(y, _ERF) + _opaque(y)
     b = a * (hl.f32(1.0) - a * hl.f32(1 / 8))
-    return _or_nan(x, _with_sign_of(x, b * (hl.f32(1.0) - b * hl.f32(1 / 4))))
+    return or_nan(x, _with_sign_of(x, b * (hl.f32(1.0) - b * hl.f32(1 / 4))))
 
 
 def _exp_parts(x: hl.Expr, scale: float = 1.0) -> tuple[hl.Expr, hl.Expr]:
@@ -209,7 +226,7 @@ def _at_most(x: hl.Expr, high: float) -> hl.Expr:
     return hl.strict_float(hl.select(x < hl.f32(high), x, hl.f32(high)))
 
 
-def _or_nan(x: hl.Expr, value: hl.Expr) -> hl.Expr:
+def or_nan(x: hl.Expr, value: hl.Expr) -> hl.Expr:
     """`value`, but NaN where `x` is NaN. (An `or` costs less than a choice of two values where masks are vectors.)"""
     return _from_bits(_bits(value) | _mask(hl.is_nan(x)))
 

@@ -8,13 +8,13 @@ import halide as hl
 
 from hfreg.lang import floats
 from hfreg.lang.elements import FLOAT32
-from hfreg.lang.reduction import reduce
-from hfreg.lang.tensor import Expr, Extent, Operand, Tensor, elementwise
+from hfreg.lang.reduction import Monoid, reduce
+from hfreg.lang.tensor import Expr, Extent, Input, Operand, Tensor, elementwise
 
 
 def exp(x: Tensor) -> Tensor:
-    """e**x. Cheaper where `x` is known not to be positive, as `x - max(x, axis)` is."""
-    function = floats.exp_nonpositive if x.is_nonpositive else floats.exp
+    """e**x. Cheaper where `x` is the distance to a maximum, as in `x - max(x, axis)`."""
+    function = floats.exp_of_difference if x.is_difference else floats.exp
     return elementwise("exp", function, x, is_costly=True)
 
 
@@ -74,26 +74,37 @@ def where(condition: Tensor, a: Operand, b: Operand) -> Tensor:
     return elementwise("where", value, a, condition, b)
 
 
-def saturate(x: Tensor, dtype: Expr) -> Tensor:
-    """The nearest value that an integer type has; NaN becomes 0."""
-    low, high = _limits(dtype)
+def round_to(x: Tensor, like: Tensor) -> Tensor:
+    """`x`, rounded to the element type of an input."""
+    assert isinstance(like, Input)
+    kind = like.element
+    return elementwise("round_to", lambda value: floats.or_nan(value, kind.load(kind.store(value))), x)
 
-    def value(v: Expr) -> Expr:
-        clamped = hl.clamp(v, hl.f32(float(low)), hl.f32(float(high)))
-        return hl.cast(dtype, hl.select(hl.is_nan(v), hl.f32(0.0), clamped))
 
-    return elementwise("saturate", value, x)
+def round_saturate(x: Tensor, offset: Tensor) -> Tensor:
+    """Round to the nearest integer, the even one of two, add an 8-bit integer, and take the nearest of its type.
+
+    NaN becomes 0.
+    """
+    assert isinstance(offset, Tensor)
+    return elementwise("round_saturate", floats.round_saturate, x, offset)
 
 
 def max(x: Tensor, axis: int | Sequence[int], *, keepdims: bool = True) -> Tensor:
     """The largest value along some axes, NaN if one of them is."""
     combine = _number_or(floats.maximum, hl.max)
-    return reduce("max", x, axis, combine, _lowest(x), keepdims=keepdims)
+    return reduce(Monoid("max", combine, _lowest(x), is_idempotent=True, is_maximum=True), x, axis, keepdims=keepdims)
+
+
+def nanmax(x: Tensor, axis: int | Sequence[int], *, keepdims: bool = True) -> Tensor:
+    """The largest value along some axes, NaN left out; -inf where there is no other. Cheaper than `max`."""
+    monoid = Monoid("max", hl.max, _lowest(x), is_idempotent=True, is_maximum=True)
+    return reduce(monoid, x, axis, keepdims=keepdims)
 
 
 def sum(x: Tensor, axis: int | Sequence[int], *, keepdims: bool = True) -> Tensor:
     """The sum along some axes."""
-    return reduce("sum", x, axis, lambda a, b: a + b, hl.cast(x.dtype, 0), keepdims=keepdims)
+    return reduce(Monoid("sum", lambda a, b: a + b, hl.cast(x.dtype, 0)), x, axis, keepdims=keepdims)
 
 
 def mean(x: Tensor, axis: int | Sequence[int], *, keepdims: bool = True) -> Tensor:
@@ -113,8 +124,3 @@ def _number_or(
 
 def _lowest(x: Tensor) -> Expr:
     return hl.f32(float("-inf")) if x.dtype == FLOAT32 else x.dtype.min()
-
-
-def _limits(dtype: Expr) -> tuple[int, int]:
-    bits = dtype.bits()
-    return (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype.is_int() else (0, (1 << bits) - 1)

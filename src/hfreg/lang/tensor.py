@@ -34,28 +34,40 @@ def var(name: str) -> Any:
     return hl.Var(name)
 
 
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """What a schedule asks of the graph that it gets: numbers that shape stages, and change no meaning."""
+
+    vector: int = 16
+    """float32 lanes of a vector register."""
+    lanes: int = 32
+    """Partial results of a reduction along the last axis; a power of two."""
+    has_float16: bool = True
+    """Whether the target converts float16 by itself."""
+    steps: int = 0
+    """Of a contraction with few rows: steps of the reduction that one block takes; 0 packs an operand instead."""
+    touched: str = ""
+    """A stage whose loop reads the output's memory too, so that it is in the cache when the output is written."""
+
+
 class Graph:
     """The stages of one kernel, in the order of their definition. `graph["exp"]` is the stage of that name."""
 
-    def __init__(self, *, lanes: int, has_float16: bool = True) -> None:
-        """Start a graph.
-
-        Args:
-            lanes: partial results that a reduction along the last axis keeps.
-            has_float16: whether the target converts float16 by itself.
-        """
-        self.lanes = lanes
-        self.has_float16 = has_float16
+    def __init__(self, lowering: Lowering = Lowering()) -> None:
+        """Start an empty graph."""
+        self.lowering = lowering
         self.stages: dict[str, Tensor] = {}
         self.inputs: list[Any] = []
         """Halide's image parameters, in the order of the operator's inputs."""
         self.scalars: list[Any] = []
+        self.output_memory: Any = None
+        """The output's buffer once more, as an input, where `touched` asks for it."""
         self.out: Tensor = None  # type: ignore[assignment]
 
     @property
     def arguments(self) -> list[Any]:
-        """The arguments of the compiled function: inputs, then scalars; outputs follow."""
-        return [*self.inputs, *self.scalars]
+        """The arguments of the compiled function: inputs, scalars, the output's memory if it is touched."""
+        return [*self.inputs, *self.scalars, *([self.output_memory] if self.output_memory else [])]
 
     def __getitem__(self, name: str) -> Tensor:
         return self.stages[name]
@@ -82,7 +94,7 @@ class Graph:
             axes: the names of its axes, outermost first.
             any_stride: whether the last axis may have another stride than 1.
         """
-        kind = element(dtype, has_float16=self.has_float16)
+        kind = element(dtype, has_float16=self.lowering.has_float16)
         buffer = hl.ImageParam(kind.memory, len(axes), name)
         if any_stride and axes:
             buffer.dim(0).set_stride(hl.Expr())
@@ -101,7 +113,7 @@ class Graph:
 
     def output(self, result: Tensor, dtype: DType) -> None:
         """Make a tensor the result of the kernel, rounded to its element type."""
-        store = element(dtype, has_float16=self.has_float16).store
+        store = element(dtype, has_float16=self.lowering.has_float16).store
         self.out = Map.define(self, "out", result.axes, result.shape, lambda *i: store(result.load(i)), (result,))
 
 
@@ -120,8 +132,8 @@ class Tensor:
     operands: tuple[Tensor, ...] = ()
     is_costly: bool = False
     """Whether storing it may be better than computing it twice."""
-    is_nonpositive: bool = False
-    """Whether no element is above 0 (it may be NaN)."""
+    is_difference: bool = False
+    """Whether it is the difference to something that is not smaller: no element is above 0 (it may be NaN)."""
 
     @classmethod
     def define(
@@ -186,7 +198,7 @@ class Tensor:
 
     def __sub__(self, other: Operand) -> Tensor:
         result = elementwise("sub", lambda a, b: a - b, self, other)
-        result.is_nonpositive = isinstance(other, Tensor) and other.bounds_from_above(self)
+        result.is_difference = isinstance(other, Tensor) and other.bounds_from_above(self)
         return result
 
     def __rsub__(self, other: Operand) -> Tensor:
@@ -199,16 +211,13 @@ class Tensor:
         return elementwise("mul", lambda a, b: b * a, self, other)
 
     def __truediv__(self, other: Operand) -> Tensor:
-        return elementwise("div", lambda a, b: a / b, self, other, is_costly=True)
+        return elementwise("div", _divide, self, other, is_costly=True)
 
     def __rtruediv__(self, other: Operand) -> Tensor:
-        return elementwise("div", lambda a, b: b / a, self, other, is_costly=True)
+        return elementwise("div", lambda a, b: _divide(b, a), self, other, is_costly=True)
 
     def __neg__(self) -> Tensor:
         return elementwise("neg", lambda a: -a, self)
-
-    can_spread_over_lanes = True
-    """Whether a reduction along the last axis is spread over lanes."""
 
     def bounds_from_above(self, other: Tensor) -> bool:
         """Whether no element of `other` is above the element of this tensor that it broadcasts to."""
@@ -216,6 +225,11 @@ class Tensor:
 
 
 Operand = Tensor | Scalar
+
+
+def _divide(a: Expr, b: Expr) -> Expr:
+    """A correctly rounded quotient: without `strict`, LLVM estimates the reciprocal and corrects it once."""
+    return hl.strict_float(a / b) if a.type().is_float() else a / b
 
 
 class Map(Tensor):
@@ -257,7 +271,24 @@ def elementwise(name: str, function: Callable[..., Expr], *operands: Operand, is
         return function(*(o.at(index) if isinstance(o, Tensor) else constant(dtype, o) for o in operands))
 
     is_costly = is_costly or any(isinstance(tensor, Map) and tensor.is_costly for tensor in tensors)
-    return Map.define(tensors[0].graph, name, axes, shape, value, tensors, is_costly=is_costly)
+    graph = tensors[0].graph
+    value = _touching(graph, shape, dtype, value) if name == graph.lowering.touched else value
+    return Map.define(graph, name, axes, shape, value, tensors, is_costly=is_costly)
+
+
+def _touching(graph: Graph, shape: Sequence[Extent], dtype: Any, value: Callable[..., Expr]) -> Callable[..., Expr]:
+    """The same value, in a loop that loads the output's memory under a condition that never holds.
+
+    Loads may be made early, so the cache lines are there when the last pass stores into them.
+    """
+    rank = sum(not is_unit(extent) for extent in shape)
+    graph.output_memory = hl.ImageParam(dtype, rank, "output_memory")
+    never = graph.output_memory.dim(rank - 1).stride() == -(2**31)
+
+    def touched(*index: Expr) -> Expr:
+        return hl.select(never, graph.output_memory[tuple(reversed(index))], value(*index))
+
+    return touched
 
 
 def constant(dtype: Any, value: Scalar) -> Expr:

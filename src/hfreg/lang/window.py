@@ -1,22 +1,40 @@
-"""Sliding windows over padded axes."""
+"""Sliding windows: a view. What reads it (a contraction, a maximum) lowers the whole, so inner loops are vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import halide as hl
 
-from hfreg.lang.tensor import Expr, Extent, Map, Scalar, Tensor
+from hfreg.lang.tensor import Expr, Extent, Scalar, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Slide:
+    """How windows slide along one axis; numbers, or run-time attributes."""
+
+    axis: int
+    size: Extent
+    stride: Extent
+    before: Extent
+    """Elements of padding before the axis."""
+    after: Extent
+    dilation: Extent
 
 
 @dataclass(eq=False)
 class Window(Tensor):
-    """A view of windows. `padded` is the input with fill around it, which can be read at any index."""
+    """A view of windows: the axes of `source`, then one for the place within the window along each slide."""
 
-    padded: Any = None
-    can_spread_over_lanes = False
+    source: Tensor = None  # type: ignore[assignment]
+    slides: tuple[Slide, ...] = ()
+    fill: float = 0.0
+
+    @property
+    def place_axes(self) -> list[int]:
+        """The axes for the place within the window."""
+        return list(range(self.source.rank, self.rank))
 
 
 def window(
@@ -31,8 +49,6 @@ def window(
 ) -> Window:
     """Slide windows along axes: each becomes an axis of positions, and gets an axis at the end for the place within.
 
-    The extents of the position axes are those of the output, since how many windows there are is the caller's matter.
-
     Args:
         x: the tensor.
         axes: the axes to slide along.
@@ -42,28 +58,25 @@ def window(
         dilations: the step from one element of a window to the next.
         fill: what the padding holds.
     """
-    padded = Map.define(x.graph, "pad", x.axes, x.shape, lambda *i: _inside(x, axes, i, fill), (x,))
+    count = len(axes)
+    columns = zip(axes, sizes, strides, pads[:count], pads[count:], dilations, strict=True)
+    slides = tuple(Slide(*column) for column in columns)
+    shape = list(x.shape)
+    for slide in slides:
+        reach = slide.dilation * (slide.size - 1) + 1
+        shape[slide.axis] = (x.shape[slide.axis] + slide.before + slide.after - reach) / slide.stride + 1
 
     def value(*index: Expr) -> Expr:
         place = list(index[: x.rank])
-        for i, axis in enumerate(axes):
-            place[axis] = place[axis] * strides[i] + index[x.rank + i] * dilations[i] - pads[i]
-        return padded.load(place)
+        is_inside = hl.cast(hl.UInt(1), 1)
+        for number, slide in enumerate(slides):
+            extent = x.shape[slide.axis]
+            at = place[slide.axis] * slide.stride + index[x.rank + number] * slide.dilation - slide.before
+            is_inside = is_inside & (at >= 0) & (at < extent)
+            place[slide.axis] = hl.clamp(hl.likely(at), 0, extent - 1)
+        return hl.select(hl.likely(is_inside), x.load(place), hl.cast(x.dtype, fill))
 
-    shape = list(x.shape)
-    for i, axis in enumerate(axes):
-        reach = dilations[i] * (sizes[i] - 1) + 1
-        shape[axis] = (x.shape[axis] + pads[i] + pads[len(axes) + i] - reach) / strides[i] + 1
     names = (*x.axes, *(f"in_{x.axes[axis]}" for axis in axes))
-    return Window.define(x.graph, "window", names, [*shape, *sizes], value, (padded,), padded=padded.func)
-
-
-def _inside(x: Tensor, axes: Sequence[int], index: Sequence[Expr], fill: Scalar) -> Expr:
-    """`x` at an index, or the fill where the index is outside along one of the axes."""
-    place = list(index)
-    is_inside = hl.cast(hl.UInt(1), 1)
-    for axis in axes:
-        extent = x.shape[axis]
-        is_inside = is_inside & (place[axis] >= 0) & (place[axis] < extent)
-        place[axis] = hl.clamp(hl.likely(place[axis]), 0, extent - 1)
-    return hl.select(hl.likely(is_inside), x.load(place), hl.cast(x.dtype, fill))
+    return Window.define(
+        x.graph, "window", names, [*shape, *sizes], value, (x,), source=x, slides=slides, fill=float(fill)
+    )

@@ -34,11 +34,11 @@ class Binding:
         shape: list[int] = []
         for item in pattern.items:
             if item.kind == "split":
-                shape.append(self.extents[item.axis][0] * self.extents[item.inner][0])
+                shape.append(math.prod(self.extents[name][0] for name in item.axes))
             elif item.kind == "one":
                 shape.append(1)
-            elif item.kind != "optional one":
-                shape.extend(self.extents[item.axis])
+            else:
+                shape.extend(extent for name in item.axes for extent in self.extents[name])
         return tuple(shape)
 
 
@@ -105,6 +105,7 @@ class _Binder:
             minimum = self.signature.axes[name].minimum
             if smallest is not None and smallest < minimum:
                 raise self.error(f"{name} is {smallest}, expected at least {minimum}")
+        self.attributes_from_axes()
         bound = {name: tuple(extents) for name, extents in self.extents.items()}
         return Binding(bound, self.attributes)  # type: ignore[arg-type]
 
@@ -126,6 +127,13 @@ class _Binder:
             self.extents[name] = [int(number)]  # type: ignore[arg-type]
             self.owner[name] = f"attribute {match['name']}"
 
+    def attributes_from_axes(self) -> None:
+        for name, spec in self.signature.attributes.items():
+            if spec.from_axes and name not in self.attributes:
+                extents = [self.extents.get(axis, [None])[0] for axis in spec.from_axes]
+                if None not in extents:
+                    self.attributes[name] = extents if spec.type == "ints" else extents[0]  # type: ignore[assignment]
+
     def tensor(self, tensor: TensorSignature, shape: PartialShape) -> None:
         at = 0
         for item, taken in zip(tensor.pattern.items, self.match(tensor, shape), strict=True):
@@ -135,6 +143,9 @@ class _Binder:
                 self.group(tensor, shape, item.axis, part)
             elif item.kind == "split":
                 self.split(tensor, shape, item, part[0])
+            elif item.kind == "merge":
+                for name, extent in zip(item.axes, part, strict=True):
+                    self.axis(tensor, shape, name, extent)
             elif item.kind in ("one", "optional one"):
                 if part and part[0] not in (1, None):
                     raise self.misfit(tensor, shape)
@@ -146,7 +157,7 @@ class _Binder:
     def match(self, tensor: TensorSignature, shape: PartialShape) -> list[int]:
         """How many axes of the shape each item of the pattern takes."""
         items = tensor.pattern.items
-        takes = [int(item.kind in ("axis", "split", "one")) for item in items]
+        takes = [item.takes for item in items]
         spare = len(shape) - sum(takes)
         located, position = self.located(tensor, shape)
         for index, item in enumerate(items):
@@ -203,7 +214,8 @@ class _Binder:
             raise self.conflict(tensor, shape, axis, known[0])
 
     def split(self, tensor: TensorSignature, shape: PartialShape, item: Item, extent: int | None) -> None:
-        known, other = (item.axis, item.inner) if item.axis in self.extents else (item.inner, item.axis)
+        outer, inner = item.axes
+        known, other = (outer, inner) if outer in self.extents else (inner, outer)
         parts = self.extents.get(known, [0])[0]
         if parts is None or extent is None:
             self.axis(tensor, shape, other, None)

@@ -46,6 +46,9 @@ class Tensor(_Model):
     """What every element of an absent optional input counts as."""
     values: Literal["any", "positive"] = "any"
     """The values that an input can have where the operator means something by them."""
+    limit: Annotated[float, Field(gt=0)] | None = None
+    """The largest finite magnitude of an input for which accuracy is promised: beyond it, intermediate results that the
+    specification computes in float32 may overflow. Infinities and NaN are not concerned."""
     doc: str = ""
     """What it means."""
 
@@ -90,7 +93,9 @@ class Attribute(_Model):
     default: AttributeValue | None = None
     """Its value where a node does not say; absent: a node must say it, unless it is optional."""
     optional: bool = False
-    """It only repeats what other arguments say (such as a convolution's `kernel_shape`) and is checked against them."""
+    """It changes nothing that this package computes: a node may give an allowed value, and kernels do not see it."""
+    from_axes: list[Name] = []
+    """The axes whose extents it repeats, one for each value; a node need not say it (like `kernel_shape` of Conv)."""
     length: Annotated[int, Field(ge=1, le=8)] | None = None
     """Of `ints`: how many."""
     minimum: int | None = None
@@ -122,6 +127,9 @@ class Accuracy(_Model):
     """The class of error bound; docs/accuracy.md has the rule of each."""
     function: str = ""
     """Of E2: the function, whose bound in ULP the class tables."""
+    flushes_subnormals: bool = False
+    """Whether float32 results and intermediate results below 2**-126 may lose digits or become 0. It adds 2**-126 to
+    the bound."""
     signed_zero: bool = True
     """Of E0 and E1: whether the sign of a zero is part of the result."""
 

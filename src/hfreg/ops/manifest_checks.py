@@ -130,6 +130,11 @@ def _check_attributes(manifest: Manifest) -> Iterator[Finding]:
             yield place, "ints need a length"
         if attribute.default is not None and (problem := value_problem(attribute, attribute.default)):
             yield (*place, "default"), problem
+        if attribute.from_axes and len(attribute.from_axes) != (attribute.length or 1):
+            yield (*place, "from_axes"), "names as many axes as the attribute has values"
+        for axis in attribute.from_axes:
+            if axis not in axes:
+                yield (*place, "from_axes"), f"there is no axis {axis!r}"
         if attribute.locates and attribute.locates not in axes:
             yield (*place, "locates"), f"there is no axis {attribute.locates!r}"
         if attribute.type_of and attribute.type_of not in manifest.types:

@@ -6,6 +6,7 @@
              | name "?"                  an axis that may be absent; its extent is then 1
              | "1"  |  "1?"              an axis of extent 1; one that may be absent
              | "(" name name ")"         one axis that the operator sees as two, the first one outer
+             | "{" name name+ "}"        several axes that the kernel sees as one
 
 The same name in two patterns is the same axis. `batch... m? k` is the left operand of a matrix product,
 `n (g c) h w` an image whose channels are divided into groups.
@@ -17,13 +18,24 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-ItemKind = Literal["axis", "group", "optional", "one", "optional one", "split"]
+ItemKind = Literal["axis", "group", "optional", "one", "optional one", "split", "merge"]
 
+_NAMES = r"[a-z]\w*(?:\s+[a-z]\w*)*"
 _TOKEN = re.compile(
-    r"\s*(?:(?P<split>\(\s*(?P<outer>[a-z]\w*)\s+(?P<inner>[a-z]\w*)\s*\))"
+    rf"\s*(?:\(\s*(?P<split>{_NAMES})\s*\)"
+    rf"|\{{\s*(?P<merge>{_NAMES})\s*\}}"
     r"|(?P<one>1\??)"
-    r"|(?P<name>[a-z]\w*)(?P<mark>\.\.\.|\?)?)(?=\s|\(|$)"
+    r"|(?P<name>[a-z]\w*)(?P<mark>\.\.\.|\?)?)(?=\s|\(|\{|$)"
 )
+_FORMATS = {
+    "axis": "{0}",
+    "group": "{0}...",
+    "optional": "{0}?",
+    "one": "1",
+    "optional one": "1?",
+    "split": "({0})",
+    "merge": "{{{0}}}",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +43,20 @@ class Item:
     """One item of a pattern."""
 
     kind: ItemKind
-    axis: str = ""
-    inner: str = ""
-    """The inner axis of a split."""
+    axes: tuple[str, ...] = ()
 
     @property
-    def axes(self) -> tuple[str, ...]:
-        return tuple(name for name in (self.axis, self.inner) if name)
+    def axis(self) -> str:
+        """Its only axis, or the first one; empty for an axis of extent 1."""
+        return self.axes[0] if self.axes else ""
+
+    @property
+    def takes(self) -> int:
+        """How many axes of a tensor it takes for certain."""
+        return {"axis": 1, "one": 1, "split": 1, "merge": len(self.axes)}.get(self.kind, 0)
 
     def __str__(self) -> str:
-        return {
-            "axis": self.axis,
-            "group": f"{self.axis}...",
-            "optional": f"{self.axis}?",
-            "one": "1",
-            "optional one": "1?",
-            "split": f"({self.axis} {self.inner})",
-        }[self.kind]
+        return _FORMATS[self.kind].format(" ".join(self.axes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +78,7 @@ class Pattern:
             match = _TOKEN.match(text, position)
             if match is None:
                 raise ValueError(f"{text!r} is no shape pattern: cannot read {text[position:].strip()!r}")
-            items.append(_item(match))
+            items.append(_item(match, text))
             position = match.end()
         names = [name for item in items for name in item.axes]
         for name in names:
@@ -79,21 +88,26 @@ class Pattern:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The names of its axes, splits opened."""
+        """The names of its axes."""
         return tuple(name for item in self.items for name in item.axes)
 
     @property
     def groups(self) -> tuple[str, ...]:
+        """The names of its groups."""
         return tuple(item.axis for item in self.items if item.kind == "group")
 
     def __str__(self) -> str:
         return " ".join(map(str, self.items))
 
 
-def _item(match: re.Match[str]) -> Item:
-    if match["split"]:
-        return Item("split", match["outer"], match["inner"])
+def _item(match: re.Match[str], text: str) -> Item:
     if match["one"]:
         return Item("one" if match["one"] == "1" else "optional one")
-    kind: ItemKind = "group" if match["mark"] == "..." else "optional" if match["mark"] == "?" else "axis"
-    return Item(kind, match["name"])
+    if match["name"]:
+        kind: ItemKind = "group" if match["mark"] == "..." else "optional" if match["mark"] == "?" else "axis"
+        return Item(kind, (match["name"],))
+    names = tuple((match["split"] or match["merge"]).split())
+    kind = "split" if match["split"] else "merge"
+    if len(names) > 3 or len(names) < 2 or (kind == "split" and len(names) > 2):
+        raise ValueError(f"{text!r} is no shape pattern: a split has two names, a merge two or three")
+    return Item(kind, names)

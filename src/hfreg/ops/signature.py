@@ -111,12 +111,18 @@ class Signature:
     def view_axes(self, tensor: TensorSignature) -> tuple[str, ...]:
         """The axes of the canonical view that the front end makes of a tensor.
 
-        A group with a rank above 1 has numbered axes, the innermost with the number 0: `i1`, `i0`.
+        A group with a rank above 1 has numbered axes, the innermost with the number 0: `i1`, `i0`. Merged axes `{h w}`
+        are `h_w`.
         """
         names: list[str] = []
         for item in tensor.pattern.items:
             rank = self.axes[item.axis].rank if item.kind == "group" else 1
-            names.extend([f"{item.axis}{place}" for place in reversed(range(rank))] if rank > 1 else item.axes)
+            if rank > 1:
+                names.extend(f"{item.axis}{place}" for place in reversed(range(rank)))
+            elif item.kind == "merge":
+                names.append("_".join(item.axes))
+            else:
+                names.extend(item.axes)
         return tuple(names)
 
     def has_any_stride(self, tensor: TensorSignature) -> bool:
@@ -160,7 +166,7 @@ def complete_attributes(manifest: Manifest, given: Mapping[str, AttributeValue])
             raise RunError(problem, where=f"{manifest.name}: attribute {name}")
     complete = dict(given)
     for name, attribute in manifest.attributes.items():
-        if name in complete or attribute.optional:
+        if name in complete or attribute.optional or attribute.from_axes:
             continue
         if attribute.default is None:
             raise RunError(f"{manifest.name} needs the attribute {name!r}")

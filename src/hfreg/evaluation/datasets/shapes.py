@@ -38,10 +38,15 @@ def shape_cases(manifest: Manifest, signature: Signature, types: Types, rng: np.
         if call is None:
             continue
         inputs = tuple(
-            None if shape is None else plan.change(_ordinary(manifest, tensor.name, tensor.dtype(types), shape, rng))
+            None if shape is None else _lay_out(plan, _ordinary(manifest, tensor.name, tensor.dtype(types), shape, rng))
             for tensor, shape in zip(signature.inputs, call.shapes, strict=True)
         )
         yield Case("D5", plan.name, inputs, call.attributes, shift=plan.shift)
+
+
+def _lay_out(plan: _Plan, array: Array) -> Array:
+    """The array in the plan's layout; a scalar has only one."""
+    return plan.change(array) if array.ndim else array
 
 
 def _ordinary(manifest: Manifest, name: str, dtype: DType, shape: Shape, rng: np.random.Generator) -> Array:
@@ -69,7 +74,7 @@ def _plans(signature: Signature) -> Iterator[_Plan]:
 
 def _in_memory(array: Array, order: tuple[int, ...]) -> Array:
     """The same values, laid out with the axes in another order."""
-    return np.ascontiguousarray(array.transpose(order)).transpose(tuple(int(i) for i in np.argsort(order)))
+    return array.transpose(order).copy().transpose(tuple(int(i) for i in np.argsort(order)))
 
 
 def _transposed(array: Array) -> Array:
@@ -77,7 +82,7 @@ def _transposed(array: Array) -> Array:
 
 
 def _rotated(array: Array) -> Array:
-    return _in_memory(array, (*range(1, array.ndim), 0)) if array.ndim else array
+    return _in_memory(array, (*range(1, array.ndim), 0))
 
 
 def _stepped(array: Array) -> Array:
@@ -91,13 +96,11 @@ def _stepped(array: Array) -> Array:
 def _reversed(array: Array) -> Array:
     """Negative strides along every axis."""
     flipped = tuple(slice(None, None, -1) for _ in array.shape)
-    return np.ascontiguousarray(array[flipped])[flipped]
+    return array[flipped].copy()[flipped]
 
 
 def _padded_rows(array: Array) -> Array:
     """Rows with a gap behind them."""
-    if not array.ndim:
-        return array
     larger = np.zeros([*array.shape[:-1], array.shape[-1] + 5], array.dtype)
     view = larger[..., : array.shape[-1]]
     view[...] = array
@@ -106,7 +109,7 @@ def _padded_rows(array: Array) -> Array:
 
 def _repeated(array: Array) -> Array:
     """A stride of 0: the first slice stands for all."""
-    return np.broadcast_to(array[:1], array.shape) if array.ndim and array.shape[0] else array
+    return np.broadcast_to(array[:1], array.shape) if array.shape[0] else array
 
 
 _LAYOUTS: dict[str, Callable[[Array], Array]] = {

@@ -15,8 +15,9 @@ from hfreg.ops.manifest import Manifest
 from hfreg.ops.signature import Signature, Types
 
 
-def special_values(dtype: DType) -> dict[str, float]:
-    """The special values of a floating-point type, by name."""
+def special_values(dtype: DType, limit: float | None = None) -> dict[str, float]:
+    """The special values of a floating-point type, by name; the largest ones within a limit, if there is one."""
+    largest = min(dtype.largest, limit) if limit else dtype.largest
     return {
         "zero": 0.0,
         "minus-zero": -0.0,
@@ -25,8 +26,8 @@ def special_values(dtype: DType) -> dict[str, float]:
         "minus-smallest-normal": -dtype.smallest_normal,
         "one": 1.0,
         "minus-one": -1.0,
-        "largest": dtype.largest,
-        "minus-largest": -dtype.largest,
+        "largest": largest,
+        "minus-largest": -largest,
         "inf": np.inf,
         "minus-inf": -np.inf,
         "nan": np.nan,
@@ -41,7 +42,7 @@ def special_value_cases(
         dtype = tensor.dtype(types)
         if not dtype.is_float or manifest.inputs[tensor.name].values == "positive":
             continue
-        for name, value in special_values(dtype).items():
+        for name, value in special_values(dtype, manifest.inputs[tensor.name].limit).items():
             for alone in (True, False):
                 call = sample_call(signature, rng)
                 if call is None or call.shapes[position] is None:

@@ -8,14 +8,20 @@ from hfreg.errors import BuildError
 from hfreg.kernels.languages.base import Compiled, Recipe
 from hfreg.kernels.toolchain import Tool, compile_c
 
-_C_TYPES = {
-    "float32": "float",
-    "float16": "_Float16",
-    "bfloat16": "__bf16",
-    "float64": "double",
-    "bool": "_Bool",
-    **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-}
+_CONVERTED = ("float32", "float16", "bfloat16")
+"""Types that `hfreg/elements.h` converts from and to float."""
+
+
+def _macros(variable: str, type_name: str) -> list[str]:
+    """What a C file knows of a type variable."""
+    c_type = f"hfreg_{type_name}" if type_name in _CONVERTED else {"float64": "double", "bool": "_Bool"}.get(type_name)
+    macros = [f"-DHFREG_{variable}={c_type or f'{type_name}_t'}", f"-DHFREG_{variable}_IS_{type_name}"]
+    if type_name in _CONVERTED:
+        macros += [
+            f"-DHFREG_{variable}_LOAD=hfreg_load_{type_name}",
+            f"-DHFREG_{variable}_STORE=hfreg_store_{type_name}",
+        ]
+    return macros
 
 
 class C:
@@ -28,8 +34,7 @@ class C:
 
     def compile(self, recipe: Recipe) -> Compiled:
         sources = recipe.manifest.languages[self.name].sources
-        flags = [f"-DHFREG_{variable}={_C_TYPES[name]}" for variable, name in recipe.key.types]
-        flags += [f"-DHFREG_{variable}_IS_{name}" for variable, name in recipe.key.types]
+        flags = [flag for variable, name in recipe.key.types for flag in _macros(variable, name)]
         flags.append(f"-DHFREG_CLASS_{recipe.key.attribute_class}")
         objects = []
         for source in sources:

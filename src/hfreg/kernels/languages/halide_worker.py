@@ -14,14 +14,13 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import halide as hl
 
 from hfreg.errors import BuildError, HfregError
 from hfreg.kernels.artifact import KernelKey
-from hfreg.kernels.schedules import ScheduleTarget, schedule
+from hfreg.kernels.schedules import MakeVariants, ScheduleTarget, check_variants, class_schedule
 from hfreg.kernels.targets import target
 from hfreg.lang.elements import FLOAT32, INT32, element
 from hfreg.lang.tensor import Graph, Tensor
@@ -31,32 +30,39 @@ from hfreg.ops.package import MANIFEST, load_manifest
 from hfreg.ops.signature import Signature, TensorSignature, Types, signatures
 from hfreg.processes import Limits, apply_limits
 
-ENTRY_POINT = "hfreg_halide"
+ENTRY_POINT = "hfreg_halide_{}"
 
 
 def compile_request(request: dict[str, Any]) -> dict[str, Any]:
-    """Compile one kernel; what the answer says is kept as the kernel's notes."""
+    """Compile one kernel: all its variants. The answer says what the front end has to know of them."""
     key, folder = KernelKey.from_json(request["key"]), Path(request["package"])
     manifest = load_manifest((folder / MANIFEST).read_text(), MANIFEST)
     signature = next(s for s in signatures(manifest) if s.class_name == key.attribute_class)
-    hand = None if request["useClassSchedule"] else _hand_schedule(folder, key)
-    goal = ScheduleTarget.of(target(key.target))
+    semantics, goal = _semantics(folder, manifest), ScheduleTarget.of(target(key.target))
     started = time.perf_counter()
-    graph = Graph(lanes=_lanes(hand, key, goal), has_float16=goal.has_float16)
-    fill_graph(graph, _semantics(folder, manifest), signature, key.dtypes)
-    if hand is not None:
-        hand[0](graph, goal)
-        used = "hand"
-    else:
-        used = f"class {schedule(graph, goal)}"
-    names = _scalar_table(signature)
-    graph.out.func.compile_to(
-        {hl.OutputFileType.object: request["output"]}, graph.arguments, ENTRY_POINT, hl.Target(goal.halide_string)
-    )
+    probe = Graph(goal.lowering())
+    fill_graph(probe, semantics, signature, key.dtypes)
+    name, make = class_schedule(probe)
+    hand = None if request["useClassSchedule"] else _hand_schedule(folder, key, signature)
+    variants = (hand or make)(probe, goal)
+    axes = _axis_places(signature)
+    check_variants(variants, axes)
+    compiled = []
+    for number, variant in enumerate(variants):
+        graph = Graph(variant.lowering)
+        fill_graph(graph, semantics, signature, key.dtypes)
+        variant.apply(graph, goal)
+        output = {hl.OutputFileType.object: request["output"].format(number)}
+        function = ENTRY_POINT.format(number)
+        graph.out.func.compile_to(output, graph.arguments, function, hl.Target(goal.halide_string))
+        touches = graph.output_memory is not None
+        compiled.append({"name": variant.name, "condition": variant.condition, "touchesOutput": touches})
     return {
-        "scalars": names,
+        "variants": compiled,
+        "axes": axes,
+        "scalars": _scalar_table(signature),
         "buffers": _buffer_types(signature, key.dtypes, goal),
-        "schedule": used,
+        "schedule": "hand" if hand else f"class {name}",
         "compileSeconds": round(time.perf_counter() - started, 3),
     }
 
@@ -67,19 +73,25 @@ def _semantics(folder: Path, manifest: Manifest) -> Callable[..., Tensor]:
     return function
 
 
-def _hand_schedule(folder: Path, key: KernelKey) -> tuple[Callable[[Graph, ScheduleTarget], None], ModuleType] | None:
-    """The function named like the attribute class in `schedules/<architecture>.py`, if there is one."""
+def _hand_schedule(folder: Path, key: KernelKey, signature: Signature) -> MakeVariants | None:
+    """The function named like the attribute class in `schedules/<architecture>.py`, if there is one.
+
+    It may decline an element type, by giving no variants: then the class schedule serves.
+    """
     path = folder / "schedules" / f"{target(key.target).architecture}.py"
     if not path.is_file():
         return None
-    module = load_module(path, f"hfreg_schedule_{key.operator}")
-    function = getattr(module, key.attribute_class, None)
-    return (function, module) if callable(function) else None
+    make = getattr(load_module(path, f"hfreg_schedule_{key.operator}"), signature.class_name, None)
+    return make if callable(make) else None
 
 
-def _lanes(hand: tuple[Any, ModuleType] | None, key: KernelKey, goal: ScheduleTarget) -> int:
-    wanted: dict[str, int] = getattr(hand[1], "LANES", {}) if hand else {}
-    return wanted.get(key.attribute_class, 2 * goal.vector)
+def _axis_places(signature: Signature) -> dict[str, tuple[int, int]]:
+    """Where the extent of each axis is: a tensor, and an axis of its view."""
+    places: dict[str, tuple[int, int]] = {}
+    for number, tensor in enumerate(signature.tensors):
+        for place, axis in enumerate(signature.view_axes(tensor)):
+            places.setdefault(axis, (number, place))
+    return places
 
 
 def fill_graph(graph: Graph, semantics: Callable[..., Tensor], signature: Signature, types: Types) -> None:

@@ -4,55 +4,56 @@ from __future__ import annotations
 
 from typing import Any
 
-import halide as hl
-
+from hfreg.kernels.schedules.common import GUARD, all_of, fuse_all
 from hfreg.kernels.schedules.target import ScheduleTarget
+from hfreg.kernels.schedules.variant import Variant
 from hfreg.lang.tensor import Graph, Input, var
 
-GUARD = hl.TailStrategy.GuardWithIf
-CHUNK_VECTORS = 1024
+TASK_VECTORS = 512
 """Vectors that one task of a long row gets."""
 
 
-def elementwise(graph: Graph, target: ScheduleTarget) -> None:
-    """Vectors along the last axis, one variant for each pattern of innermost strides: 1, or 0 where it broadcasts.
+def variants(graph: Graph, target: ScheduleTarget) -> list[Variant]:
+    """One body for all shapes."""
+    return [Variant(apply, target.lowering())]
 
-    One long row is cut into chunks for the threads; several rows are tasks themselves.
+
+def apply(graph: Graph, target: ScheduleTarget) -> None:
+    """Vectors along the last axis, one branch for each pattern of innermost strides: 1, or 0 where it broadcasts.
+
+    One long row is cut into tasks of many vectors; several rows are tasks themselves. The vectors are made first and
+    divided among the tasks then: the other way round, the guard of a task would become a mask on every vector.
     """
     out, axes = graph.out.func, graph.out.kept()
     if not axes:
         return
-    x, chunk, lane = var(axes[-1]), var("chunk"), var("lane")
-    width = 4 * target.vector
     rows = [out.output_buffer().dim(place).extent() for place in range(1, len(axes))]
     for pattern in _stride_patterns(graph, axes[-1]):
-        variant = out.specialize(pattern)
+        branch = out.specialize(pattern)
         if rows:
-            many = variant.specialize(_all([extent == 1 for extent in rows]))
-            _chunks(many, x, chunk, lane, width)
-            variant.split(x, x, lane, width, GUARD).vectorize(lane)
-            _parallel_rows(variant, axes)
+            _cut(branch.specialize(all_of([extent == 1 for extent in rows])), axes[-1], target)
+            _vectorize(branch, axes[-1], target)
+            _parallel_rows(branch, axes)
         else:
-            _chunks(variant, x, chunk, lane, width)
+            _cut(branch, axes[-1], target)
     if rows:
         _parallel_rows(out, axes)
 
 
-def _chunks(stage: Any, x: Any, chunk: Any, lane: Any, width: int) -> None:
-    stage.split(x, chunk, x, CHUNK_VECTORS * width // 4, GUARD).split(x, x, lane, width, GUARD).vectorize(lane)
-    stage.parallel(chunk)
+def _vectorize(stage: Any, axis: str, target: ScheduleTarget) -> None:
+    x, lane = var(axis), var("lane")
+    stage.split(x, x, lane, 4 * target.vector, GUARD).vectorize(lane)
+
+
+def _cut(stage: Any, axis: str, target: ScheduleTarget) -> None:
+    """One row in tasks."""
+    x, task = var(axis), var("task")
+    _vectorize(stage, axis, target)
+    stage.split(x, task, x, TASK_VECTORS // 4, GUARD).parallel(task)
 
 
 def _parallel_rows(stage: Any, axes: list[str]) -> None:
-    if len(axes) == 2:
-        stage.parallel(var(axes[0]))
-        return
-    fused = var("rows")
-    outer = [var(axis) for axis in reversed(axes[:-1])]
-    stage.fuse(outer[0], outer[1], fused)
-    for axis in outer[2:]:
-        stage.fuse(fused, axis, fused)
-    stage.parallel(fused)
+    stage.parallel(fuse_all(stage, [var(axis) for axis in reversed(axes[:-1])], "rows"))
 
 
 def _stride_patterns(graph: Graph, axis: str) -> list[Any]:
@@ -63,11 +64,4 @@ def _stride_patterns(graph: Graph, axis: str) -> list[Any]:
     if len(strides) > 1:
         patterns += [[int(place != zero) for place in range(len(strides))] for zero in range(len(strides))]
     is_compact = graph.out.func.output_buffer().dim(0).stride() == 1
-    return [_all([is_compact, *(s == value for s, value in zip(strides, p, strict=True))]) for p in patterns]
-
-
-def _all(conditions: list[Any]) -> Any:
-    result = conditions[0]
-    for condition in conditions[1:]:
-        result = result & condition
-    return result
+    return [all_of([is_compact, *(s == value for s, value in zip(strides, p, strict=True))]) for p in patterns]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from hfreg.kernels.targets import Target
+from hfreg.lang.tensor import Lowering
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +34,7 @@ class ScheduleTarget:
             target.schedule.vector_registers,
             target.schedule.has_float16,
         )
+
+    def lowering(self, *, lanes: int = 32, steps: int = 0, touched: str = "") -> Lowering:
+        """How graphs for this target are made."""
+        return Lowering(self.vector, lanes, self.has_float16, steps, touched)

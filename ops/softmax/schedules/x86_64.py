@@ -1,0 +1,25 @@
+"""Softmax on x86-64: more lanes, and the output's memory touched early where it does not fit into the cache.
+
+A row is walked three times: the largest value, the exponentials with their sum, the division. 64 lanes hide the latency
+of the maximum and the sum on AVX-512; short rows keep 32. The division is the only pass that touches the output. Where
+input and output together are larger than the second-level cache (2 MiB, so 2**18 float32 elements each), that pass
+would wait for memory; the pass before it reads the lines ahead.
+"""
+
+from dataclasses import replace
+
+from hfreg.kernels.schedules import ScheduleTarget, Variant, row_reduction
+from hfreg.lang import Graph
+
+
+def last(graph: Graph, target: ScheduleTarget) -> list[Variant]:
+    (general,) = row_reduction.variants(graph, target)
+    lanes = 64 if target.vector == 16 else 32
+    wide = replace(general, name="wide", condition=f"n >= {lanes}", lowering=target.lowering(lanes=lanes))
+    large = replace(
+        wide,
+        name="large",
+        condition=f"n >= {lanes} && outer * n > 262144",
+        lowering=target.lowering(lanes=lanes, touched="exp"),
+    )
+    return [large, wide, general] if lanes != general.lowering.lanes else [replace(large, condition="n >= 32 && outer * n > 262144"), general]
