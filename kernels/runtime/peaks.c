@@ -19,7 +19,7 @@ typedef struct {
     int64_t iterations;
     const float *a, *b;
     float *c;
-    int64_t elements;
+    int64_t elements, repeats;
     int tasks;
     float sink[64];
 } work;
@@ -50,14 +50,17 @@ static int add_task(void *context, int index, uint8_t *closure) {
     (void)context;
     work *w = (work *)closure;
     int64_t first = w->elements * index / w->tasks, end = w->elements * (index + 1) / w->tasks;
-    for (int64_t i = first; i < end; i++) w->c[i] = w->a[i] + w->b[i];
+    for (int64_t n = 0; n < w->repeats; n++) {
+        for (int64_t i = first; i < end; i++) w->c[i] = w->a[i] + w->b[i];
+        __asm__ volatile("" ::: "memory"); /* every repetition happens */
+    }
     return 0;
 }
 
-/* c = a + b with plain stores; returns the bytes moved: two loads and a store for each element. */
+/* c = a + b with plain stores, again and again; returns the bytes moved: two loads and a store for each element. */
 EXPORT double hfreg_peak_stream(hfreg_context *context, int32_t tasks, const float *a, const float *b, float *c,
-                                int64_t elements) {
-    work w = {.a = a, .b = b, .c = c, .elements = elements, .tasks = tasks};
+                                int64_t elements, int64_t repeats) {
+    work w = {.a = a, .b = b, .c = c, .elements = elements, .repeats = repeats, .tasks = tasks};
     context->parallel_for(context, add_task, 0, tasks, (uint8_t *)&w);
-    return 12.0 * (double)elements;
+    return 12.0 * (double)elements * (double)repeats;
 }

@@ -7,7 +7,8 @@
 #include <stdatomic.h>
 
 #define EXPORT __attribute__((visibility("default")))
-#define SPINS 4000 /* about 40 µs */
+#define SPINS 20000 /* about 0.2 ms: the time between two loops of one kernel, and between two kernels of a model */
+#define KEPT_BLOCKS 16
 
 /* From the C library of the process. */
 extern int posix_memalign(void **block, unsigned long alignment, unsigned long bytes);
@@ -32,7 +33,7 @@ typedef struct hfreg_pool {
     hfreg_task task;
     void *context;
     uint8_t *closure;
-    int end;
+    int end, step;    /* a thread takes `step` indices at a time */
     atomic_int next;  /* the next index to run */
     atomic_int error; /* the first error of a task */
 
@@ -41,16 +42,20 @@ typedef struct hfreg_pool {
     atomic_uint generation;    /* odd while a loop is open to workers; a futex */
     atomic_int sleepers;
     atomic_int stop;
+    /* Freed blocks that the next call takes again: fresh ones from the system cost a page fault for each page. */
+    _Atomic(void *) kept[KEPT_BLOCKS];
     int workers;
     unsigned long threads[];
 } hfreg_pool;
 
 static void run_tasks(hfreg_pool *pool) {
     for (;;) {
-        int i = atomic_fetch_add(&pool->next, 1);
-        if (i >= pool->end || atomic_load_explicit(&pool->error, memory_order_relaxed)) return;
-        int error = pool->task(pool->context, i, pool->closure);
-        if (error) atomic_store(&pool->error, error);
+        int first = atomic_fetch_add(&pool->next, pool->step);
+        for (int i = first; i < first + pool->step; i++) {
+            if (i >= pool->end || atomic_load_explicit(&pool->error, memory_order_relaxed)) return;
+            int error = pool->task(pool->context, i, pool->closure);
+            if (error) atomic_store(&pool->error, error);
+        }
     }
 }
 
@@ -102,26 +107,47 @@ static int parallel_for(hfreg_context *context, hfreg_task task, int first, int 
     pool->context = context;
     pool->closure = closure;
     pool->end = first + count;
+    pool->step = count / (8 * (pool->workers + 1)) > 1 ? count / (8 * (pool->workers + 1)) : 1;
     atomic_store(&pool->error, 0);
     atomic_store(&pool->next, first);
     announce(pool); /* odd: open */
     run_tasks(pool);
-    announce(pool); /* even: closed, nobody enters any more */
+    atomic_fetch_add(&pool->generation, 1); /* even: closed, nobody enters any more */
     while (atomic_load(&pool->inside)) pause_cpu();
     int error = atomic_load(&pool->error);
     atomic_store(&pool->busy, 0);
     return error;
 }
 
+/* A block has a header of one cache line in front of it, which holds its size. */
+#define HEADER 64
+
+static uint64_t *size_of(void *block) { return (uint64_t *)((char *)block - HEADER); }
+
 static void *allocate(hfreg_context *context, uint64_t bytes) {
-    (void)context;
-    void *block = 0;
-    return posix_memalign(&block, 64, bytes ? bytes : 1) ? 0 : block;
+    hfreg_pool *pool = context->state;
+    bytes = (bytes + 4095) & ~(uint64_t)4095;
+    for (int i = 0; pool && i < KEPT_BLOCKS; i++) {
+        void *block = atomic_exchange(&pool->kept[i], 0), *none = 0;
+        if (!block) continue;
+        if (*size_of(block) >= bytes && *size_of(block) <= 2 * bytes + 65536) return block;
+        if (!atomic_compare_exchange_strong(&pool->kept[i], &none, block)) free((char *)block - HEADER);
+    }
+    void *start = 0;
+    if (posix_memalign(&start, 64, bytes + HEADER)) return 0;
+    void *block = (char *)start + HEADER;
+    *size_of(block) = bytes;
+    return block;
 }
 
 static void release(hfreg_context *context, void *block) {
-    (void)context;
-    free(block);
+    hfreg_pool *pool = context->state;
+    if (!block) return;
+    for (int i = 0; pool && i < KEPT_BLOCKS; i++) {
+        void *none = 0;
+        if (atomic_compare_exchange_strong(&pool->kept[i], &none, block)) return;
+    }
+    free((char *)block - HEADER);
 }
 
 /* A context and the message of the call that it is for. */
@@ -161,5 +187,7 @@ EXPORT void hfreg_pool_destroy(hfreg_pool *pool) {
     atomic_fetch_add(&pool->generation, 2); /* still even: nothing to run */
     syscall(SYS_FUTEX, &pool->generation, FUTEX_WAKE_PRIVATE, 0x7fffffff, 0, 0, 0);
     for (int i = 0; i < pool->workers; i++) pthread_join(pool->threads[i], 0);
+    for (int i = 0; i < KEPT_BLOCKS; i++)
+        if (pool->kept[i]) free((char *)pool->kept[i] - HEADER);
     free(pool);
 }

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from hfreg.evaluation.performance import Session, Subject
     from hfreg.kernels.artifact import Kernel, KernelKey
+    from hfreg.ops.manifest import Workload
     from hfreg.ops.package import OpPackage
 
 DEFAULT_THREADS = "1,2"
@@ -174,7 +176,7 @@ def _benchmark_function(owner: KernelBenchmarks, workload: str, threads: int) ->
 
 def _run_benchmark(owner: KernelBenchmarks, workload_name: str, threads: int, benchmark: Any) -> None:
     """Measure a workload in rounds of peer and kernel; the record goes into the benchmark's extra information."""
-    from hfreg.evaluation.performance import Paired, prepare, session, statistics
+    from hfreg.evaluation.performance import MEMORY_BYTES, Paired, prepare, session, statistics
 
     here = session(owner.key.target, threads)
     workload = next(w for w in owner.package.manifest.workloads if w.name == workload_name)
@@ -192,6 +194,21 @@ def _run_benchmark(owner: KernelBenchmarks, workload_name: str, threads: int, be
         "threads": threads,
         "rounds": rounds,
         "peer": subject.peer.name if subject.peer else "",
-        "peaks": {"gflop_s": here.peaks.gflop_s, "bandwidth_gb_s": here.peaks.bandwidth_gb_s},
-        **statistics(subject, own_ns, paired.samples.peer_ns, here.peaks),
+        "peaks": {"gflop_s": here.gflop_s, "bandwidth_gb_s": here.bandwidth_gb_s(MEMORY_BYTES)},
+        **statistics(subject, own_ns, paired.samples.peer_ns, here),
+        **_efficiency(owner, workload, subject, here),
     }
+
+
+def _efficiency(owner: KernelBenchmarks, workload: Workload, hand: Subject, here: Session) -> dict[str, float]:
+    """η, for kernels with a hand schedule: once for each workload, on one thread, in the first of the types."""
+    from hfreg.evaluation.performance import against_class_schedule, prepare
+    from hfreg.kernels.artifact import type_tuples
+    from hfreg.kernels.build import build_kernel
+
+    is_first = owner.key.types == type_tuples(owner.package.manifest)[0]
+    if owner.kernel.notes.get("schedule") != "hand" or here.threads != 1 or not is_first:
+        return {}
+    kernel = build_kernel(owner.package, owner.key, use_class_schedule=True)
+    by_class = prepare(owner.package, kernel, workload, here.runtime)
+    return against_class_schedule(hand, by_class, budget_s=owner.config.getoption("--hfreg-budget") / 2)

@@ -81,10 +81,11 @@ def _print(records: list[Any]) -> None:
             _figure(record, "bandwidth_use", ".2f"),
             _figure(record, "roofline_fraction", ".2f"),
             _figure(record, "speedup", ".2f"),
+            _figure(record, "toolchain_efficiency", ".2f"),
         ]
         for record in records
     ]
-    header = ["kernel", "workload", "threads", "median µs", "p10", "p90", "flop/byte", "U", "roofline", "speedup"]
+    header = ["kernel", "workload", "threads", "median µs", "p10", "p90", "flop/byte", "U", "roofline", "speedup", "η"]
     print_table(rows, header=header)
     for group in sorted({(r.key.target, r.threads) for r in records}):
         ratios = [r.figures["speedup"] for r in records if (r.key.target, r.threads) == group and r.figures["speedup"]]
@@ -98,5 +99,5 @@ def _us(record: Any, name: str) -> str:
 
 
 def _figure(record: Any, name: str, form: str) -> str:
-    value = record.figures[name]
+    value = record.figures.get(name)
     return "" if value is None else format(value, form)

@@ -6,6 +6,9 @@ machine that slows down or speeds up changes both. The figures of the roofline m
     I = F / Q                   arithmetic intensity, flop per byte
     U = Q / (T * B_peak)        use of the bandwidth
     P = min(P_peak, I * B_peak) the roofline's bound
+
+B_peak is that of a loop which streams as many bytes as the workload moves (Q), again and again as the measurement does:
+data that stays in a cache is held against that cache, and a time below the bound is an error, not a record.
 """
 
 from __future__ import annotations
@@ -15,8 +18,8 @@ import math
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -39,7 +42,12 @@ PAUSE_S = 0.002
 """After the peer: its threads spin for a while, and would take a core from the kernel."""
 MIN_TIMED_S = 100e-6
 """A shorter call is repeated within one measurement."""
-STREAM_BYTES = 64 << 20
+STREAMED_BYTES = 64e6
+"""Bytes that one measurement of a bandwidth moves, at least."""
+MIN_PARALLEL_BYTES = 256 << 10
+"""Less is not divided among threads."""
+MEMORY_BYTES = 192 << 20
+"""What is streamed to measure the bandwidth of memory: more than the caches of most machines."""
 
 
 @dataclass(frozen=True)
@@ -66,20 +74,45 @@ class Samples:
     peer_ns: list[float] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
 class Session:
     """What all measurements of this process on one target and number of threads share."""
 
-    runtime: abi.Runtime
-    peaks: MachinePeaks
+    def __init__(self, goal: Target, threads: int) -> None:
+        self.threads = threads
+        self.runtime = abi.Runtime(abi.load_library(build_runtime(goal), "runtime"), threads)
+        self._loops = abi.load_library(build_peaks(goal), "peaks")
+        for name in ("hfreg_peak_fma", "hfreg_peak_stream"):
+            getattr(self._loops, name).restype = ctypes.c_double
+        self._context = self.runtime.context()
+        self._bandwidths: dict[int, float] = {}
+
+    @cached_property
+    def gflop_s(self) -> float:
+        """P_peak: fused multiply-adds on independent registers."""
+        threads, rounds = ctypes.c_int32(self.threads), ctypes.c_int64(200_000)
+        return _best_rate(lambda: float(self._loops.hfreg_peak_fma(self._context, threads, rounds)), repeats=15) / 1e9
+
+    def bandwidth_gb_s(self, total: float) -> float:
+        """B_peak of a loop of two loads and a store, over `total` bytes in all."""
+        elements = max(256, int(total) // 12)
+        if elements not in self._bandwidths:
+            arrays = [np.ones(elements, np.float32) for _ in range(3)]
+            pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+            # one thread works on what fits between two wake-ups of another
+            tasks = ctypes.c_int32(self.threads if total > MIN_PARALLEL_BYTES else 1)
+            count, repeats = ctypes.c_int64(elements), ctypes.c_int64(max(1, int(STREAMED_BYTES // total)))
+
+            def work() -> float:
+                return float(self._loops.hfreg_peak_stream(self._context, tasks, *pointers, count, repeats))
+
+            self._bandwidths[elements] = _best_rate(work, repeats=9) / 1e9
+        return self._bandwidths[elements]
 
 
 @cache
 def session(target_name: str, threads: int) -> Session:
-    """The session for a target and a number of threads; the first call measures the machine's peaks."""
-    goal = target(target_name)
-    runtime = abi.Runtime(abi.load_library(build_runtime(goal), "runtime"), threads)
-    return Session(runtime, measure_peaks(goal, runtime))
+    """The session for a target and a number of threads."""
+    return Session(target(target_name), threads)
 
 
 def serves(package: OpPackage, signature: Signature, workload: Workload) -> bool:
@@ -195,31 +228,6 @@ def _warm(run: Callable[[], None]) -> None:
         run()
 
 
-@dataclass(frozen=True, slots=True)
-class MachinePeaks:
-    """What the machine reached on some threads."""
-
-    threads: int
-    gflop_s: float
-    bandwidth_gb_s: float
-
-
-def measure_peaks(target: Target, runtime: abi.Runtime) -> MachinePeaks:
-    """Measure P_peak and B_peak for a target's instructions on the threads of a runtime, in about 0.3 s."""
-    library = abi.load_library(build_peaks(target), "peaks")
-    fma, stream = library.hfreg_peak_fma, library.hfreg_peak_stream
-    fma.restype = stream.restype = ctypes.c_double
-    context, threads = runtime.context(), runtime.threads
-    rounds = ctypes.c_int64(200_000)
-    flops = _best_rate(lambda: float(fma(context, ctypes.c_int32(threads), rounds)), repeats=15)
-    elements = STREAM_BYTES // 4
-    arrays = [np.ones(elements, np.float32) for _ in range(3)]
-    pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
-    count = ctypes.c_int64(elements)
-    moved = _best_rate(lambda: float(stream(context, ctypes.c_int32(threads), *pointers, count)), repeats=9)
-    return MachinePeaks(threads, flops / 1e9, moved / 1e9)
-
-
 def _best_rate(work: Callable[[], float], *, repeats: int) -> float:
     best = 0.0
     for _ in range(repeats):
@@ -229,21 +237,40 @@ def _best_rate(work: Callable[[], float], *, repeats: int) -> float:
     return best
 
 
-def statistics(
-    subject: Subject, own_ns: list[float], peer_ns: list[float], peaks: MachinePeaks
-) -> dict[str, float | None]:
+def against_class_schedule(hand: Subject, by_class: Subject, *, budget_s: float) -> dict[str, float]:
+    """What a hand schedule gains: the class schedule's time, and hand time / class time, pair by pair.
+
+    Args:
+        hand: the kernel with the hand schedule.
+        by_class: the same kernel with the class schedule, on the same workload.
+        budget_s: seconds for it all.
+    """
+    pair = Paired(replace(by_class, peer=PeerCall("hand", hand.run, hand.output.copy)))
+    for _ in range(pair.rounds(budget_s)):
+        pair.set_up()
+        started = time.perf_counter_ns()
+        pair.target()
+        pair.samples.own_ns.append((time.perf_counter_ns() - started) / pair.samples.calls)
+    own, peer = np.array(pair.samples.own_ns), np.array(pair.samples.peer_ns)
+    return {
+        "class_schedule_median_ns": float(np.median(own)),
+        "toolchain_efficiency": float(np.median(peer / own)),
+    }
+
+
+def statistics(subject: Subject, own_ns: list[float], peer_ns: list[float], here: Session) -> dict[str, float | None]:
     """The figures of a measurement; all times are of one call, in nanoseconds.
 
     Args:
         subject: what was measured.
         own_ns: the kernel's times, one a round.
         peer_ns: the peer's times of the same rounds; empty where there is no peer.
-        peaks: the machine's peaks on the same threads.
+        here: the machine's peaks on the same threads.
     """
     own, peer = np.array(own_ns), np.array(peer_ns)
     median = float(np.median(own))
     seconds = median / 1e9
-    bandwidth = subject.bytes / seconds / 1e9
+    bandwidth, peak = subject.bytes / seconds / 1e9, here.bandwidth_gb_s(subject.bytes)
     figures: dict[str, float | None] = {
         "median_ns": median,
         "p10_ns": float(np.percentile(own, 10)),
@@ -253,14 +280,15 @@ def statistics(
         "speedup": float(np.median(peer / own)) if peer.size else None,
         "bytes": subject.bytes,
         "bandwidth_gb_s": bandwidth,
-        "bandwidth_use": bandwidth / peaks.bandwidth_gb_s,
+        "peak_bandwidth_gb_s": peak,
+        "bandwidth_use": bandwidth / peak,
         "flop": subject.flop,
         "arithmetic_intensity_flop_per_byte": None,
         "roofline_fraction": None,
     }
     if subject.flop:
         intensity = subject.flop / subject.bytes
-        bound = min(peaks.gflop_s, intensity * peaks.bandwidth_gb_s) * 1e9
+        bound = min(here.gflop_s, intensity * peak) * 1e9
         figures["arithmetic_intensity_flop_per_byte"] = intensity
         figures["roofline_fraction"] = subject.flop / seconds / bound
     return figures

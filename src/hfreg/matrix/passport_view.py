@@ -94,7 +94,7 @@ def _kernel_view(record: KernelRecord, *, emulated: bool) -> dict[str, Any]:
         "performance": [] if emulated else [_performance_view(entry) for entry in record.performance],
         "performance_note": "Times of one call. The peer runs in turn with the kernel, in the same process: "
         f"{', '.join(peers) or 'none has this operator and type'}. "
-        "Bandwidth use above 1 means that the data stays in a cache.",
+        "The roofline's bandwidth is that of the cache or memory that the data stays in.",
     }
 
 

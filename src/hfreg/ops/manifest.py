@@ -49,6 +49,9 @@ class Tensor(_Model):
     limit: Annotated[float, Field(gt=0)] | None = None
     """The largest finite magnitude of an input for which accuracy is promised: beyond it, intermediate results that the
     specification computes in float32 may overflow. Infinities and NaN are not concerned."""
+    is_weight: bool = False
+    """Whether models hold it as a constant. In measurements a peer gets it as one, and may prepare it ahead of calls;
+    our kernels get it with every call."""
     doc: str = ""
     """What it means."""
 

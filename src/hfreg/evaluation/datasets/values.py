@@ -87,9 +87,8 @@ DISTRIBUTIONS: dict[str, Distribution] = {
 def fill(tensor: Tensor, dtype: DType, shape: Shape, distribution: Distribution, rng: Generator) -> Array:
     """An array for one input. Integers are uniform over their range; an input of positive values gets those."""
     if dtype.kind == "bool":
-        return rng.integers(0, 2, shape).astype(bool)
+        return np.asarray(rng.integers(0, 2, shape), bool)
     if not dtype.is_float:
-        return rng.integers(int(dtype.lowest), int(dtype.largest), shape, endpoint=True).astype(dtype.numpy)
-    if tensor.values == "positive":
-        return (2.0 ** rng.uniform(-6, 2, shape)).astype(dtype.numpy)
-    return distribution(rng, shape, dtype).astype(dtype.numpy)
+        return np.asarray(rng.integers(int(dtype.lowest), int(dtype.largest), shape, endpoint=True), dtype.numpy)
+    values = 2.0 ** rng.uniform(-6, 2, shape) if tensor.values == "positive" else distribution(rng, shape, dtype)
+    return np.asarray(values).astype(dtype.numpy, copy=False)

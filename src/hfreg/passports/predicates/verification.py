@@ -110,8 +110,10 @@ class PerformanceRecord(PredicateModel):
     """I = F / Q."""
     bandwidth_gb_s: float
     """Q / T."""
+    peak_bandwidth_gb_s: float
+    """B_peak of a loop that streams Q bytes again and again: the bandwidth of the cache or memory that they stay in."""
     bandwidth_use: float
-    """U = Q / (T * B_peak); above 1 where the data stays in a cache."""
+    """U = Q / (T * B_peak)."""
     roofline_fraction: float | None = None
     """F / T divided by P = min(P_peak, I * B_peak)."""
 
@@ -123,7 +125,7 @@ class Peaks(PredicateModel):
     gflop_s: float
     """P_peak: fused multiply-adds on independent registers, 2 flop each."""
     bandwidth_gb_s: float
-    """B_peak: a loop of two loads and a plain store over arrays larger than the last-level cache."""
+    """The bandwidth of memory: a loop of two loads and a plain store over 192 MiB."""
 
 
 class KernelRecord(PredicateModel):
