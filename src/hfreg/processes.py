@@ -6,6 +6,7 @@ How it ended is a value that says so; nothing that a child does ends its parent.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import resource
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -182,6 +183,38 @@ class Worker:
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
+
+
+class WorkerPool:
+    """Workers of one kind that wait for the next request; one that ended is not kept. Safe for several threads."""
+
+    def __init__(self, start: Callable[[], Worker]) -> None:
+        self._start = start
+        self._idle: list[Worker] = []
+        atexit.register(self.close)
+
+    def ask(self, message: Message, *, timeout_s: float) -> Message | Ending:
+        """Have a worker answer a message; one is started where none is idle.
+
+        Raises:
+            RunError: the answer is no message.
+        """
+        try:
+            worker = self._idle.pop()
+        except IndexError:
+            worker = self._start()
+        with contextlib.ExitStack() as ended:
+            ended.push(worker)
+            answer = worker.ask(message, timeout_s=timeout_s)
+            if isinstance(answer, Message):
+                ended.pop_all()
+                self._idle.append(worker)
+        return answer
+
+    def close(self) -> None:
+        """End the workers that are idle."""
+        while self._idle:
+            self._idle.pop().__exit__(None, None, None)
 
 
 def _start(

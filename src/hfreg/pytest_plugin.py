@@ -117,7 +117,7 @@ class CaseItem(pytest.Item):
 
         from hfreg.digests import sha256
         from hfreg.evaluation.evaluate import evaluate_case, make_cases
-        from hfreg.kernels.runner import KernelRunner
+        from hfreg.kernels.runner.client import KernelRunner
         from hfreg.ops.reference import Reference
 
         owner = self.parent

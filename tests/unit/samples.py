@@ -130,7 +130,7 @@ shape = "n (g c) h w"
 
 [inputs.weights]
 type = "T"
-shape = "(g m) c kh kw"
+shape = "(g m) {c kh kw}"
 
 [inputs.bias]
 type = "T"
@@ -166,7 +166,7 @@ minimum = 1
 [attributes.kernel_shape]
 type = "ints"
 length = 2
-optional = true
+from_axes = ["kh", "kw"]
 
 [attributes.strides]
 type = "ints"

@@ -78,10 +78,13 @@ def test_canonical_json_is_the_example_of_rfc_8785() -> None:
           "literals": [null, true, false]
         }"""
     )
-    assert canonical_json(value) == (
-        '{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],'
-        '"string":"€$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}'
-    ).encode()
+    assert (
+        canonical_json(value)
+        == (
+            '{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],'
+            '"string":"€$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}'
+        ).encode()
+    )
 
 
 def test_keys_are_sorted_by_utf_16_code_units() -> None:

@@ -80,7 +80,10 @@ def test_a_write_that_fails_leaves_the_old_content_and_no_leftovers(
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(*((os, "fsync") if failing == "fsync" else (Path, "replace")), fail)
+        if failing == "fsync":
+            patch.setattr(os, "fsync", fail)
+        else:
+            patch.setattr(Path, "replace", fail)
         with pytest.raises(expected) as caught:
             write_atomic(path, b"new")
     if isinstance(error, OSError):

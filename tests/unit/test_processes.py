@@ -100,7 +100,7 @@ def test_a_process_that_ignores_polite_signals_is_killed_at_its_deadline() -> No
 def test_what_a_process_started_dies_with_it_at_the_deadline() -> None:
     program = (
         "import subprocess, sys, time\n"
-        "child = subprocess.Popen(['sleep', '60'])\n"
+        "child = subprocess.Popen(['sleep', '60'], stdin=-3, stdout=-3, stderr=-3)\n"  # -3: /dev/null
         "print(child.pid, file=sys.stderr, flush=True)\n"
         "time.sleep(60)\n"
     )
@@ -204,7 +204,9 @@ def test_limits_hold_for_memory_files_and_descriptors(tmp_path: Path) -> None:
 
 
 def test_a_limit_can_be_left_out() -> None:
-    program = "import resource; print(resource.getrlimit(resource.RLIMIT_FSIZE), resource.getrlimit(resource.RLIMIT_AS))"
+    program = (
+        "import resource; print(resource.getrlimit(resource.RLIMIT_FSIZE), resource.getrlimit(resource.RLIMIT_AS))"
+    )
     before = limited("address_space_bytes=None, file_bytes=None", program)
     infinity = -1
     assert before.stdout.decode().split() == [f"({infinity},", f"{infinity})", f"({infinity},", f"{infinity})"]

@@ -75,7 +75,12 @@ def test_progress_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> 
 def test_steps_of_several_threads_are_all_counted() -> None:
     stream = Terminal()
     shown = Progress("testing", 400, stream=stream)
-    threads = [threading.Thread(target=lambda: [shown.step() for _ in range(100)]) for _ in range(4)]
+
+    def work() -> None:
+        for _ in range(100):
+            shown.step()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

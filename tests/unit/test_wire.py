@@ -126,7 +126,7 @@ def test_a_message_that_is_cut_off_asks_for_the_bytes_that_are_missing(data: st.
         load_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
 
 
-@given(st.binary(max_size=60).map(lambda content: raw(content)) | st.binary(max_size=60))
+@given(st.binary(max_size=60).map(raw) | st.binary(max_size=60))
 def test_any_bytes_are_a_message_or_an_error_that_is_expected(data: bytes) -> None:
     with pytest.raises((RunError, EOFError)):
         load_bytes(data)

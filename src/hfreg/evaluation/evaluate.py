@@ -17,7 +17,7 @@ from hfreg.evaluation.cases import Case
 from hfreg.evaluation.compare import Comparison, compare
 from hfreg.evaluation.datasets import distribution_cases, golden_cases, shape_cases, special_value_cases
 from hfreg.kernels.artifact import Kernel
-from hfreg.kernels.runner import Call, KernelRunner, Ran, Reported, RunOutcome, Stopped
+from hfreg.kernels.runner.client import Call, KernelRunner, Ran, Reported, RunOutcome, Stopped
 from hfreg.ops.binding import bind
 from hfreg.ops.package import OpPackage
 from hfreg.ops.reference import Expected, Reference

@@ -4,15 +4,15 @@ import json
 import tomllib
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from pydantic import ValidationError
-from unit import samples
 
 from hfreg.dtypes import DTYPES
 from hfreg.errors import ManifestError
 from hfreg.ops.manifest import Manifest, json_schema
 from hfreg.ops.package import load_manifest
+from unit import samples
 
 BODIES = {
     name: getattr(samples, name) for name in ("UNARY", "BROADCAST", "MATMUL", "SOFTMAX", "CONV", "POOL")
@@ -43,7 +43,7 @@ def test_what_a_manifest_leaves_out_has_its_documented_default() -> None:
 
 def test_a_manifest_does_not_change() -> None:
     with pytest.raises(ValidationError):
-        samples.manifest(samples.UNARY).name = "other"
+        samples.manifest(samples.UNARY).name = "other"  # type: ignore[misc]
 
 
 def with_change(path: str, value: object) -> dict[str, Any]:

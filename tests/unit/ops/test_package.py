@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
-from unit.samples import UNARY, golden_files, manifest_text, package_files, write_files
 
 from hfreg.errors import ManifestError
 from hfreg.ops import package as package_module
 from hfreg.ops.package import copy_package, find_packages, load_manifest, load_package, read_files
+from unit.samples import UNARY, golden_files, manifest_text, package_files, write_files
 
 
 @pytest.fixture
@@ -194,6 +194,7 @@ C = (manifest_text(UNARY) + '[languages.c]\nsources = ["c/a.c", "c/b.c"]\n').enc
         ({"semantics.py": b"def sample(z): ...\n"}, {"semantics.py:1": "sample(z) should take (x)"}),
         ({"reference.py": b"def sample(*xs): ...\n"}, {}),
         ({"reference.py": b"def sample(x, /): ...\n"}, {}),
+        ({"reference.py": b"def sample(x, *, types): ...\n"}, {}),
         (
             {"reference.py": b"def sample(x, *, axis, keep): ...\n"},
             {"reference.py:1": "sample takes 'keep', which is no attribute in op.toml"},
@@ -243,9 +244,7 @@ def test_all_problems_of_the_files_are_reported_at_once(tmp_path: Path) -> None:
     assert set(problems(root)) == {"op.toml", "reference.py:1", "semantics.py", "CHANGELOG.md", "golden"}
 
 
-def test_paths_are_shown_as_a_user_in_this_folder_would_write_them(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_are_shown_as_a_user_in_this_folder_would_write_them(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "CHANGELOG.md").unlink()
     monkeypatch.chdir(root.parent)
     with pytest.raises(ManifestError) as caught:

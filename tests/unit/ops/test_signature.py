@@ -3,12 +3,12 @@ from __future__ import annotations
 import math
 
 import pytest
-from unit import samples
 
 from hfreg.dtypes import DTYPES
 from hfreg.errors import RunError
 from hfreg.ops.manifest import AttributeValue
 from hfreg.ops.signature import complete_attributes, signatures
+from unit import samples
 
 ATTRIBUTES = """
 [types]
@@ -123,6 +123,7 @@ def test_a_group_of_several_axes_is_numbered_from_the_inside() -> None:
     assert GENERAL.view_axes(GENERAL.tensors[0]) == ("outer1", "outer0", "n", "inner")
     conv = signatures(samples.manifest(samples.CONV))[0]
     assert conv.view_axes(conv.tensors[0]) == ("n", "g", "c", "h", "w")
+    assert conv.view_axes(conv.tensors[1]) == ("g", "m", "c_kh_kw")  # what is merged is seen as one axis
 
 
 def test_the_axis_of_a_window_brings_the_axis_of_its_elements() -> None:
@@ -170,6 +171,12 @@ def test_missing_attributes_get_their_defaults() -> None:
     }
 
 
+def test_an_attribute_that_repeats_a_shape_need_not_be_said() -> None:
+    complete = complete_attributes(samples.manifest(samples.CONV), {})
+    assert "kernel_shape" not in complete
+    assert complete["strides"] == [1, 1]
+
+
 def test_given_attributes_are_kept_and_the_callers_are_not_changed() -> None:
     given: dict[str, AttributeValue] = {"keep": 1, "axis": 0, "hint": 7, "alpha": math.inf}
     complete = complete_attributes(MANIFEST, given)
@@ -190,9 +197,7 @@ def test_given_attributes_are_kept_and_the_callers_are_not_changed() -> None:
         ({}, "sample needs the attribute 'keep'"),
     ],
 )
-def test_attributes_that_the_package_does_not_serve_are_refused(
-    given: dict[str, AttributeValue], message: str
-) -> None:
+def test_attributes_that_the_package_does_not_serve_are_refused(given: dict[str, AttributeValue], message: str) -> None:
     with pytest.raises(RunError) as caught:
         complete_attributes(MANIFEST, given)
     assert message in str(caught.value)

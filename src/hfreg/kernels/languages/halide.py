@@ -1,20 +1,23 @@
 """Kernels written as semantics and a schedule, compiled by Halide.
 
-Each compilation runs in a fresh process: names inside the object stay the same from build to build, and an abort of
-the compiler is a build error instead of the end of the service.
+Each compilation runs in a process of its own, forked from one that has Halide loaded and has compiled nothing: names
+inside the object stay the same from build to build, and an abort of the compiler is a build error instead of the end
+of the service.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from hfreg.errors import BuildError
 from hfreg.kernels.languages.base import Compiled, Recipe
 from hfreg.kernels.toolchain import Tool, compile_c, halide
-from hfreg.processes import Exited, Killed, TimedOut, clean_environment, python_command, run
+from hfreg.processes import Exited, Killed, TimedOut, Worker, WorkerPool, clean_environment, python_command
 from hfreg.resources import root_folder
+from hfreg.wire import Message
 
 TIMEOUT_S = 120.0
 _OBJECT = "halide_{}.o"
@@ -48,23 +51,27 @@ class Halide:
             "output": str(recipe.workspace / _OBJECT),
             "useClassSchedule": recipe.use_class_schedule,
         }
-        ending = run(
-            python_command("hfreg.kernels.languages.halide_worker"),
-            stdin=json.dumps(request).encode(),
-            timeout_s=TIMEOUT_S,
-            cwd=recipe.workspace,
-            env=clean_environment(PYTHONHASHSEED=str(recipe.hash_seed)),
-        )
+        answer = _workers(recipe.hash_seed).ask(Message(request), timeout_s=TIMEOUT_S)
         where = recipe.key.slug
-        match ending:
-            case Exited(0, stdout, _):
-                return dict(json.loads(stdout))
-            case Exited(_, _, stderr):
-                raise BuildError(stderr or "the compilation failed without a message", where=where)
+        match answer:
+            case Message({"error": str(error)}):
+                raise BuildError(error, where=where)
+            case Message(body):
+                return body
+            case Exited(status, _, stderr):
+                raise BuildError(f"the compiler ended with status {status}\n{stderr}", where=where)
             case Killed(_, stderr):
-                raise BuildError(f"the compiler died of {ending}\n{stderr}", where=where)
+                raise BuildError(f"the compiler died of {answer}\n{stderr}", where=where)
             case TimedOut(seconds, stderr):
                 raise BuildError(f"the compiler was stopped after {seconds:g} s\n{stderr}", where=where)
+
+
+@cache
+def _workers(hash_seed: int) -> WorkerPool:
+    """The processes that compile with one hash seed."""
+    command = python_command("hfreg.kernels.languages.halide_worker")
+    environment = clean_environment(PYTHONHASHSEED=str(hash_seed))
+    return WorkerPool(lambda: Worker(command, env=environment, cwd=Path("/")))
 
 
 def _argument_table(answer: dict[str, Any]) -> str:

@@ -1,16 +1,15 @@
-"""The child process that compiles one kernel with Halide.
+"""The child process that compiles kernels with Halide, each in a fork of its own.
 
-It reads a request from standard input, runs the package's semantics and schedule, writes an object file, and answers
-with what it did. It is the only place where semantics and schedules run.
+For each request it runs the package's semantics and schedule, writes object files, and answers with what it did. It is
+the only place where semantics and schedules run.
 """
 
 from __future__ import annotations
 
 import inspect
-import json
 import os
-import sys
 import time
+import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +28,8 @@ from hfreg.ops.manifest import Manifest
 from hfreg.ops.package import MANIFEST, load_manifest
 from hfreg.ops.signature import Signature, TensorSignature, Types, signatures
 from hfreg.processes import Limits, apply_limits
+from hfreg.wire import Message
+from hfreg.workers import serve_forked
 
 ENTRY_POINT = "hfreg_halide_{}"
 
@@ -173,20 +174,18 @@ def _buffer_types(signature: Signature, types: Types, goal: ScheduleTarget) -> l
     return [(codes[kind.code()], kind.bits()) for kind in memory]
 
 
-def main() -> None:
-    """Serve one request."""
-    apply_limits(Limits())
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    warnings.simplefilter("ignore")
+def _answer(request: Message) -> Message:
+    """Compile one kernel, or say why it does not compile."""
+    os.chdir(request.body["package"])
     try:
-        answer = compile_request(json.load(sys.stdin))
+        return Message(compile_request(request.body))
     except (HfregError, hl.HalideError) as error:
-        sys.stderr.write(f"{error}\n")
-        sys.exit(1)
-    answers.write(json.dumps(answer).encode())
-    answers.flush()
+        return Message({"error": str(error)})
+    except Exception:  # of the package's code
+        return Message({"error": traceback.format_exc(limit=-3)})
 
 
 if __name__ == "__main__":
-    main()
+    apply_limits(Limits())
+    warnings.simplefilter("ignore")
+    serve_forked(_answer)

@@ -68,6 +68,8 @@ class Arena:
     def __init__(self, size: int = 1 << 20) -> None:
         self.descriptor = os.memfd_create("hfreg-arena", os.MFD_CLOEXEC)
         self.size = size
+        self.used = 0
+        """Bytes up to the last canary of the latest call."""
         os.ftruncate(self.descriptor, size)
         self._memory = mmap.mmap(self.descriptor, size)
         self._bytes = np.frombuffer(self._memory, np.uint8)
@@ -100,6 +102,7 @@ class Arena:
             block = _block(dtype.numpy, shape, _compact(shape), at, shift)
             at = _end(block)
             blocks.append(block)
+        self.used = at
         self._grow(at)
         for array, place in zip(inputs, blocks, strict=False):
             if array is not None and place is not None:

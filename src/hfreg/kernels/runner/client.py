@@ -131,6 +131,7 @@ class KernelRunner:
         worker = self._worker or self._start()
         body = {
             "arena": self.arena.size,
+            "used": self.arena.used,
             "tensors": [block.header() if block else None for block in blocks],
             "attributes": [value.hex() if isinstance(value, float) else value for value in call.attributes],
         }

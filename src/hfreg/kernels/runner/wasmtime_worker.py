@@ -44,12 +44,12 @@ class WasmKernel:
     def answer(self, request: Message) -> Message:
         if "hello" in request.body:
             return Message({})
-        size = request.body["arena"]
+        size, used = request.body["arena"], request.body["used"]
         self.reserve(size)
         with mmap.mmap(self.arena, size) as shared:
-            self.memory.write(self.store, shared[:size], self.base)
+            self.memory.write(self.store, shared[:used], self.base)
             status = self.run(request.body)
-            shared[:size] = bytes(self.memory.read(self.store, self.base, self.base + size))
+            shared[:used] = bytes(self.memory.read(self.store, self.base, self.base + used))
         return Message({"status": status, "message": self.message() if status else ""})
 
     def reserve(self, size: int) -> None:
