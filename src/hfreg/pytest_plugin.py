@@ -116,17 +116,12 @@ class CaseItem(pytest.Item):
         import secrets
 
         from hfreg.digests import sha256
-        from hfreg.evaluation.evaluate import evaluate_case, make_cases
-        from hfreg.kernels.runner.client import KernelRunner
-        from hfreg.ops.reference import Reference
+        from hfreg.evaluation.evaluate import run_cases
 
-        owner = self.parent
-        package, signature, kernel = owner.package, owner.signature, owner.kernel
+        kernel = self.parent.kernel
         seed = sha256(f"{kernel.digest}/{secrets.token_hex(8)}".encode())
-        cases = make_cases(package, kernel, signature, seed=seed, data_sets=[self._data_set])
-        chosen = [case for case in cases if self._case_name in (None, case.name)]
-        with Reference(package) as reference, KernelRunner(kernel) as runner:
-            results = [evaluate_case(package, signature, kernel, case, reference, runner) for case in chosen]
+        ran = run_cases(self.parent.package, kernel, seed=seed, data_sets=[self._data_set], only=self._case_name)
+        results = list(ran)
         failed = [result for result in results if result.verdict != "passed"]
         if failed:
             lines = [f"{result.case.label}: {result.verdict}: {result.detail}" for result in failed[:5]]

@@ -3,7 +3,7 @@
 A row is walked three times: the largest value, the exponentials with their sum, the division. 64 lanes hide the latency
 of the maximum and the sum on AVX-512; short rows keep 32. The division is the only pass that touches the output. Where
 input and output together are larger than the second-level cache (2 MiB, so 2**18 float32 elements each), that pass
-would wait for memory; the pass before it reads the lines ahead.
+would wait for memory; the pass before it reads the lines ahead. 16-bit elements need no such body.
 """
 
 from dataclasses import replace
@@ -22,4 +22,9 @@ def last(graph: Graph, target: ScheduleTarget) -> list[Variant]:
         condition=f"n >= {lanes} && outer * n > 262144",
         lowering=target.lowering(lanes=lanes, touched="exp"),
     )
-    return [large, wide, general] if lanes != general.lowering.lanes else [replace(large, condition="n >= 32 && outer * n > 262144"), general]
+    is_float32 = graph.result.memory.bits() == 32
+    return [
+        *([large] if is_float32 else []),
+        *([wide] if wide.lowering != general.lowering else []),
+        general,
+    ]

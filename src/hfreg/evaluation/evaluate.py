@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import ClassVar, Literal, assert_never
 
 import numpy as np
@@ -15,7 +16,14 @@ from hfreg.errors import RunError
 from hfreg.evaluation.bounds import rule
 from hfreg.evaluation.cases import Case
 from hfreg.evaluation.compare import Comparison, compare
-from hfreg.evaluation.datasets import distribution_cases, golden_cases, shape_cases, special_value_cases
+from hfreg.evaluation.datasets import (
+    distribution_cases,
+    golden_cases,
+    shape_cases,
+    special_value_cases,
+    variant_cases,
+)
+from hfreg.evaluation.datasets.variants import variant_case_name
 from hfreg.kernels.artifact import Kernel
 from hfreg.kernels.runner.client import Call, KernelRunner, Ran, Reported, RunOutcome, Stopped
 from hfreg.ops.binding import bind
@@ -26,6 +34,7 @@ from hfreg.processes import TimedOut
 
 DATA_SETS = ("D0", "D1", "D2", "D5")
 MAX_REPORTED = 5
+ANY_CASE = "any"
 
 Verdict = Literal[
     "passed",
@@ -38,11 +47,13 @@ Verdict = Literal[
     "crashed",
     "timed_out",
     "reference_failed",
+    "not_reached",
 ]
 """How a case, or a kernel, ended."""
 
 SEVERITY: tuple[Verdict, ...] = (
     "reference_failed",
+    "not_reached",
     "crashed",
     "timed_out",
     "out_of_bounds_write",
@@ -131,7 +142,10 @@ def make_cases(
         "D0": lambda _: golden_cases(package, signature, types),
         "D1": lambda rng: distribution_cases(manifest, signature, types, rng),
         "D2": lambda rng: special_value_cases(manifest, signature, types, rng),
-        "D5": lambda rng: shape_cases(manifest, signature, types, rng),
+        "D5": lambda rng: chain(
+            shape_cases(manifest, signature, types, rng),
+            variant_cases(manifest, signature, kernel.variants, types, rng),
+        ),
     }
     for name in data_sets:
         rng = np.random.default_rng(int(sha256(f"{seed}/{name}".encode())[7:39], 16))
@@ -150,11 +164,48 @@ def evaluate_kernel(
         data_sets: which sets.
     """
     seed = sha256(f"{kernel.digest}/{nonce}".encode())
+    return summarize(list(run_cases(package, kernel, seed=seed, data_sets=data_sets)), nonce, seed)
+
+
+def run_cases(
+    package: OpPackage, kernel: Kernel, *, seed: str, data_sets: Iterable[str], only: str | None = None
+) -> Iterator[CaseResult]:
+    """Run data sets on one kernel, case by case.
+
+    Cases that a kernel must have, and for which no call was found, are results too: what was never tried has not
+    passed.
+
+    Args:
+        package: the op package.
+        kernel: the kernel.
+        seed: a digest; the same seed gives the same cases.
+        data_sets: which sets.
+        only: the name of the one case to run.
+    """
     signature = next(s for s in package.signatures if s.class_name == kernel.key.attribute_class)
-    cases = make_cases(package, kernel, signature, seed=seed, data_sets=data_sets)
     with Reference(package) as reference, KernelRunner(kernel) as runner:
-        results = [evaluate_case(package, signature, kernel, case, reference, runner) for case in cases]
-    return summarize(results, nonce, seed)
+        for data_set in data_sets:
+            missing = {} if only else _necessary_cases(data_set, kernel)
+            for case in make_cases(package, kernel, signature, seed=seed, data_sets=[data_set]):
+                missing = {name: why for name, why in missing.items() if name not in (case.name, ANY_CASE)}
+                if only in (None, case.name):
+                    yield evaluate_case(package, signature, kernel, case, reference, runner)
+            for name, why in missing.items():
+                yield CaseResult(Case(data_set, name, (), {}), "not_reached", why)
+
+
+def _necessary_cases(data_set: str, kernel: Kernel) -> dict[str, str]:
+    """Names of cases that a data set must have for a kernel, and what it means if it has not."""
+    match data_set:
+        case "D1":
+            return {ANY_CASE: "no call was found that fits the signature"}
+        case "D5":
+            return {ANY_CASE: "no call was found that fits the signature"} | {
+                variant_case_name(name): f"no call was found for the variant {name!r}: {condition or 'all others'}"
+                for name, condition in kernel.variants.items()
+            }
+        case _:
+            return {}
 
 
 def evaluate_case(
@@ -231,7 +282,7 @@ def summarize(results: list[CaseResult], nonce: str, seed: str) -> KernelEvaluat
     """The results of all cases, by data set, and the verdict."""
     data_sets = sorted({result.case.data_set for result in results})
     verdicts = {result.verdict for result in results}
-    verdict: Verdict = next((verdict for verdict in SEVERITY if verdict in verdicts), "passed")
+    verdict: Verdict = next((verdict for verdict in SEVERITY if verdict in verdicts), "not_reached")
     summaries = tuple(_summary(name, [r for r in results if r.case.data_set == name]) for name in data_sets)
     return KernelEvaluation(verdict, summaries, nonce, seed)
 

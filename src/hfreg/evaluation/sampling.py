@@ -28,6 +28,8 @@ class SampledCall:
     shapes: tuple[Shape | None, ...]
     attributes: Attributes
     binding: Binding
+    work: int
+    """The product of the extents that were drawn."""
 
 
 def sample_call(
@@ -52,21 +54,40 @@ def sample_call(
     for _ in range(ATTEMPTS):
         chosen = _attributes(signature, rng, attributes or {})
         sizes = _extents(signature, rng, extents or {}, chosen)
-        if math.prod(math.prod(size) for size in sizes.values()) > WORK_LIMIT:
-            continue
-        chosen |= _located(signature, sizes, rng)
-        shapes = tuple(
-            None
-            if tensor.is_optional and drop_optional
-            else _shape(signature, tensor.pattern, sizes, rng if stretch else None)
-            for tensor in signature.inputs
-        )
-        try:
-            binding = bind(signature, shapes, chosen)
-        except (ShapeError, RunError):
-            continue
-        return SampledCall(shapes, binding.attributes, binding)
+        call = _call(signature, rng, sizes, chosen, stretch=stretch, drop_optional=drop_optional)
+        if call and call.work <= WORK_LIMIT:
+            return call
     return None
+
+
+def try_call(signature: Signature, rng: Generator, extents: Mapping[str, int]) -> SampledCall | None:
+    """Draw the rest of a call with these extents, of any size, or None where it does not fit."""
+    given = {axis.attribute: extents[name] for name, axis in signature.axes.items() if name in extents}
+    attributes = _attributes(signature, rng, {name: value for name, value in given.items() if name})
+    return _call(signature, rng, _extents(signature, rng, extents, attributes), attributes)
+
+
+def _call(
+    signature: Signature,
+    rng: Generator,
+    sizes: Mapping[str, Shape],
+    attributes: Attributes,
+    *,
+    stretch: bool = False,
+    drop_optional: bool = False,
+) -> SampledCall | None:
+    attributes = attributes | _located(signature, sizes, rng)
+    shapes = tuple(
+        None
+        if tensor.is_optional and drop_optional
+        else _shape(signature, tensor.pattern, sizes, rng if stretch else None)
+        for tensor in signature.inputs
+    )
+    try:
+        binding = bind(signature, shapes, attributes)
+    except (ShapeError, RunError):
+        return None
+    return SampledCall(shapes, binding.attributes, binding, math.prod(math.prod(size) for size in sizes.values()))
 
 
 def _attributes(signature: Signature, rng: Generator, wanted: Mapping[str, AttributeValue]) -> Attributes:

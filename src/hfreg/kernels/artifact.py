@@ -67,7 +67,12 @@ class Kernel:
     content: bytes
     """The shared object, or the WebAssembly module."""
     notes: dict[str, Any] = field(default_factory=dict)
-    """What the kernel language says of the build: which schedule was used, seconds of compilation."""
+    """What the kernel language says of the build: which schedule was used, seconds of compilation, its variants."""
+
+    @property
+    def variants(self) -> dict[str, str]:
+        """Names and conditions of its bodies, in the order in which they are tried; empty where it has one only."""
+        return dict(self.notes.get("variants", {}))
 
     @cached_property
     def digest(self) -> str:

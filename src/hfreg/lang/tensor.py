@@ -53,9 +53,15 @@ class Lowering:
 class Graph:
     """The stages of one kernel, in the order of their definition. `graph["exp"]` is the stage of that name."""
 
-    def __init__(self, lowering: Lowering = Lowering()) -> None:
-        """Start an empty graph."""
+    def __init__(self, lowering: Lowering, result: DType) -> None:
+        """Start an empty graph.
+
+        Args:
+            lowering: what the schedule asks of it.
+            result: the element type of the output.
+        """
         self.lowering = lowering
+        self.result = element(result, has_float16=lowering.has_float16)
         self.stages: dict[str, Tensor] = {}
         self.inputs: list[Any] = []
         """Halide's image parameters, in the order of the operator's inputs."""
@@ -111,9 +117,9 @@ class Graph:
         self.scalars.append(hl.Param(dtype, name))
         return hl.Expr(self.scalars[-1])
 
-    def output(self, result: Tensor, dtype: DType) -> None:
+    def output(self, result: Tensor) -> None:
         """Make a tensor the result of the kernel, rounded to its element type."""
-        store = element(dtype, has_float16=self.lowering.has_float16).store
+        store = self.result.store
         self.out = Map.define(self, "out", result.axes, result.shape, lambda *i: store(result.load(i)), (result,))
 
 
@@ -272,21 +278,22 @@ def elementwise(name: str, function: Callable[..., Expr], *operands: Operand, is
 
     is_costly = is_costly or any(isinstance(tensor, Map) and tensor.is_costly for tensor in tensors)
     graph = tensors[0].graph
-    value = _touching(graph, shape, dtype, value) if name == graph.lowering.touched else value
+    value = _touching(graph, shape, value) if name == graph.lowering.touched else value
     return Map.define(graph, name, axes, shape, value, tensors, is_costly=is_costly)
 
 
-def _touching(graph: Graph, shape: Sequence[Extent], dtype: Any, value: Callable[..., Expr]) -> Callable[..., Expr]:
+def _touching(graph: Graph, shape: Sequence[Extent], value: Callable[..., Expr]) -> Callable[..., Expr]:
     """The same value, in a loop that loads the output's memory under a condition that never holds.
 
     Loads may be made early, so the cache lines are there when the last pass stores into them.
     """
     rank = sum(not is_unit(extent) for extent in shape)
-    graph.output_memory = hl.ImageParam(dtype, rank, "output_memory")
+    graph.output_memory = hl.ImageParam(graph.result.memory, rank, "output_memory")
     never = graph.output_memory.dim(rank - 1).stride() == -(2**31)
 
     def touched(*index: Expr) -> Expr:
-        return hl.select(never, graph.output_memory[tuple(reversed(index))], value(*index))
+        stored = graph.result.load(graph.output_memory[tuple(reversed(index))])
+        return hl.select(never, stored, value(*index))
 
     return touched
 

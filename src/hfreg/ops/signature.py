@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -124,6 +125,18 @@ class Signature:
             else:
                 names.extend(item.axes)
         return tuple(names)
+
+    def view_extents(self, extents: Mapping[str, Shape]) -> dict[str, int]:
+        """The extents of the axes of the views, but of numbered ones: how a group is divided depends on strides.
+
+        Args:
+            extents: the extents of each axis and group, as a binding has them.
+        """
+        items = [item for tensor in self.tensors for item in tensor.pattern.items]
+        whole = [item for item in items if item.kind != "group" or self.axes[item.axis].rank == 1]
+        merged = {"_".join(item.axes): item.axes for item in whole if item.kind == "merge"}
+        single = {name: (name,) for item in whole if item.kind != "merge" for name in item.axes}
+        return {name: math.prod(math.prod(extents[a]) for a in axes) for name, axes in (merged | single).items()}
 
     def has_any_stride(self, tensor: TensorSignature) -> bool:
         """Whether the last axis of an input's view may have another stride than 1: where it broadcasts."""

@@ -57,11 +57,9 @@ def _plans(signature: Signature) -> Iterator[_Plan]:
     for name, axis in signature.axes.items():
         if axis.window or axis.attribute:
             continue
-        is_group = name in signature.groups
-        for size in GROUPS if is_group else ():
+        groups = GROUPS if name in signature.groups else ()
+        for size in dict.fromkeys((*groups, *((length,) for length in SIZES))):
             yield _Plan(f"{name}-{'x'.join(map(str, size)) or 'none'}", {name: size})
-        for length in SIZES:
-            yield _Plan(f"{name}-{length}", {name: (length,)})
     for repeat in range(2):
         yield from (_Plan(f"layout-{name}-{repeat}", change=change) for name, change in _LAYOUTS.items())
     yield from (_Plan(f"alignment-{shift}", shift=shift) for shift in (1, 3, 7))

@@ -61,9 +61,10 @@ def special_value_cases(
 
 
 def _insert(array: Array, value: float, *, alone: bool) -> None:
-    """Put a value everywhere, or on a diagonal: over the rows, it visits every place of the last axis."""
-    if alone or array.ndim == 0:
+    """Put a value everywhere, or once in every row: over the rows, it visits every place of the last axis."""
+    if alone or not array.shape or not array.size:
         array[...] = value
         return
-    flat = array.reshape(-1)
-    flat[:: array.shape[-1] + 1] = value
+    rows = array.reshape(-1, array.shape[-1])
+    number = np.arange(len(rows))
+    rows[number, number % array.shape[-1]] = value

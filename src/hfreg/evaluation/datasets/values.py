@@ -89,6 +89,6 @@ def fill(tensor: Tensor, dtype: DType, shape: Shape, distribution: Distribution,
     if dtype.kind == "bool":
         return np.asarray(rng.integers(0, 2, shape), bool)
     if not dtype.is_float:
-        return np.asarray(rng.integers(int(dtype.lowest), int(dtype.largest), shape, endpoint=True), dtype.numpy)
+        return np.asarray(rng.integers(dtype.lowest, dtype.largest, shape, dtype.numpy, endpoint=True))
     values = 2.0 ** rng.uniform(-6, 2, shape) if tensor.values == "positive" else distribution(rng, shape, dtype)
     return np.asarray(values).astype(dtype.numpy, copy=False)

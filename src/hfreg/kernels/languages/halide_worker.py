@@ -41,7 +41,8 @@ def compile_request(request: dict[str, Any]) -> dict[str, Any]:
     signature = next(s for s in signatures(manifest) if s.class_name == key.attribute_class)
     semantics, goal = _semantics(folder, manifest), ScheduleTarget.of(target(key.target))
     started = time.perf_counter()
-    probe = Graph(goal.lowering())
+    result = signature.outputs[0].dtype(key.dtypes)
+    probe = Graph(goal.lowering(), result)
     fill_graph(probe, semantics, signature, key.dtypes)
     name, make = class_schedule(probe)
     hand = None if request["useClassSchedule"] else _hand_schedule(folder, key, signature)
@@ -50,7 +51,7 @@ def compile_request(request: dict[str, Any]) -> dict[str, Any]:
     check_variants(variants, axes)
     compiled = []
     for number, variant in enumerate(variants):
-        graph = Graph(variant.lowering)
+        graph = Graph(variant.lowering, result)
         fill_graph(graph, semantics, signature, key.dtypes)
         variant.apply(graph, goal)
         output = {hl.OutputFileType.object: request["output"].format(number)}
@@ -87,11 +88,13 @@ def _hand_schedule(folder: Path, key: KernelKey, signature: Signature) -> MakeVa
 
 
 def _axis_places(signature: Signature) -> dict[str, tuple[int, int]]:
-    """Where the extent of each axis is: a tensor, and an axis of its view."""
+    """Where the extent of each axis that a condition may name is: a tensor, and an axis of its view."""
+    named = signature.view_extents(dict.fromkeys(signature.axes, ()))
     places: dict[str, tuple[int, int]] = {}
     for number, tensor in enumerate(signature.tensors):
         for place, axis in enumerate(signature.view_axes(tensor)):
-            places.setdefault(axis, (number, place))
+            if axis in named:
+                places.setdefault(axis, (number, place))
     return places
 
 
@@ -123,7 +126,7 @@ def fill_graph(graph: Graph, semantics: Callable[..., Tensor], signature: Signat
     if result.rank != len(signature.view_axes(output)):
         expected = list(signature.view_axes(output))
         raise BuildError(f"the semantics give the axes {list(result.axes)}, the output {output.name} has {expected}")
-    graph.output(result, output.dtype(types))
+    graph.output(result)
 
 
 def _attributes(graph: Graph, signature: Signature) -> dict[str, Any]:

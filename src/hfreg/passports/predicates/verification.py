@@ -23,6 +23,7 @@ KernelVerdict = Literal[
     "crashed",
     "timed_out",
     "reference_failed",
+    "not_reached",
     "not_built",
     "not_run",
 ]
