@@ -69,16 +69,16 @@ class DType:
         return 2.0 ** (2 - self.max_exponent - self.precision)
 
     @property
-    def largest(self) -> float:
-        """The largest finite value."""
+    def largest(self) -> int | float:
+        """The largest finite value; of integers an `int`, since float64 cannot hold it for 64 bits."""
         if self.is_float:
             return (2.0 - 2.0 ** (1 - self.precision)) * 2.0**self.max_exponent
-        return float(2 ** (self.bits - (self.kind == "int")) - 1)
+        return int(2 ** (self.bits - (self.kind == "int")) - 1)
 
     @property
-    def lowest(self) -> float:
+    def lowest(self) -> int | float:
         """The lowest finite value."""
-        return -self.largest if self.is_float else -float(2 ** (self.bits - 1)) if self.kind == "int" else 0.0
+        return -self.largest if self.is_float else -int(2 ** (self.bits - 1)) if self.kind == "int" else 0
 
     def __str__(self) -> str:
         return self.name

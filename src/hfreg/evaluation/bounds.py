@@ -10,7 +10,7 @@ of the accumulator (float32 for every type here) and `scale` an array that the p
 
     E0  moves, comparisons            the same value, to the bit
     E1  one correctly rounded step    the correctly rounded value, to the bit
-    E2  one elementary function       a number of ULP
+    E2  one elementary function       a number of ULP, instead of the above; of log in [0.5, 2], 2**-21
     E3  composites                    4 * u_acc * scale,  scale = sum of |intermediate terms|
     E4  contractions                  16 * u_acc * scale, scale = the contraction of the absolute values
     E5  normalizations                constant * u_acc * scale, scale by operator
@@ -19,6 +19,7 @@ of the accumulator (float32 for every type here) and `scale` an array that the p
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -62,6 +63,8 @@ RULES: dict[str, BoundRule] = {
 
 FUNCTION_ULP = {"exp": 3.0, "log": 3.0, "sin": 4.0, "cos": 4.0, "tanh": 5.0, "sigmoid": 5.0, "erf": 16.0, "pow": 16.0}
 """E2 in float32, in ULP (the OpenCL full profile's table, except for sigmoid). 16-bit types: 1 ULP."""
+LOG_ERROR_NEAR_ONE = 2.0**-21
+"""E2 in float32, of log between 0.5 and 2: what its result there, which goes through 0, may be off."""
 
 
 def rule(accuracy: Accuracy) -> BoundRule:
@@ -79,14 +82,20 @@ def allowed_error(accuracy: Accuracy, expected: Float64, dtype: DType, scale: Fl
         scale: an array that broadcasts with `expected`, for the rules that have one.
     """
     chosen = rule(accuracy)
+    flushed = ACCUMULATOR.smallest_normal if accuracy.flushes_subnormals else 0.0
     magnitude = np.abs(np.where(np.isfinite(expected), expected, 0.0))
-    rounding = dtype.unit_roundoff * np.maximum(magnitude, dtype.smallest_normal)
-    if accuracy.flushes_subnormals:
-        rounding = rounding + ACCUMULATOR.smallest_normal
     if chosen.name == "E2":
-        ulps = FUNCTION_ULP[accuracy.function] if dtype.name == "float32" else 1.0
-        return ulps * quantum(expected, dtype)
+        return _function_error(accuracy.function, magnitude, dtype) + flushed
+    half_subnormal = max(dtype.smallest_subnormal / 2, math.ulp(0.0))  # of float64, no float64
+    bound = np.maximum(dtype.unit_roundoff * magnitude, half_subnormal) + flushed
     if scale is None:
-        return rounding
+        return bound
     with np.errstate(over="ignore", invalid="ignore"):
-        return rounding + chosen.constant * ACCUMULATOR.unit_roundoff * np.where(np.isfinite(scale), scale, 0.0)
+        return bound + chosen.constant * ACCUMULATOR.unit_roundoff * np.where(np.isfinite(scale), scale, 0.0)
+
+
+def _function_error(function: str, magnitude: Float64, dtype: DType) -> Float64:
+    if dtype.name != "float32":
+        return quantum(magnitude, dtype)
+    error = FUNCTION_ULP[function] * quantum(magnitude, dtype)
+    return np.where(magnitude <= math.log(2.0), LOG_ERROR_NEAR_ONE, error) if function == "log" else error

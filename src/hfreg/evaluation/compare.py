@@ -56,39 +56,35 @@ def compare(
         if accuracy.signed_zero:
             differs |= (rounded == 0) & (np.signbit(got) != np.signbit(rounded))
         return _compare_exact(got, rounded, differs)
-    return _compare_bounded(got, want, dtype, allowed_error(accuracy, want, dtype, scale))
+    bound = allowed_error(accuracy, want, dtype, scale)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return _compare_bounded(got, want, dtype, bound)
 
 
 def _compare_exact(got: Array, want: Array, differs: Array) -> Comparison:
     wrong = int(np.count_nonzero(differs))
     detail = ""
     if wrong:
-        where = _first(differs)
+        where = _largest(differs)
         detail = f"at {_index(where)}: {_show(got[where])}, expected exactly {_show(want[where])}"
     return Comparison(int(differs.size), wrong, detail, max_ratio=float(wrong > 0))
 
 
 def _compare_bounded(got: Float64, want: Float64, dtype: DType, bound: Float64) -> Comparison:
     # 1. NaN where the reference is NaN, and nowhere else.
-    both_nan = np.isnan(got) & np.isnan(want)
     wrong = np.isnan(got) != np.isnan(want)
     # 2. Infinity where the reference is infinite, with its sign; elsewhere only where the bound reaches the overflow.
-    infinite = np.isinf(want)
-    wrong |= infinite & (got != want)
+    wrong |= np.isinf(want) & (got != want)
     reaches = (np.abs(want) + bound >= overflow_threshold(dtype)) & (np.sign(want) == np.sign(got))
-    overflowed = np.isinf(got) & ~infinite
-    wrong |= overflowed & ~reaches
+    wrong |= np.isinf(got) & ~np.isinf(want) & ~reaches
     # 3. Finite values within the bound.
-    finite = ~both_nan & ~infinite & ~np.isinf(got) & ~np.isnan(got) & ~np.isnan(want)
-    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        error = np.where(finite, got - want, 0.0)
-        ratio = np.abs(error) / bound
-        in_ulp = error / quantum(want, dtype)
-    ratio = np.where(wrong, np.inf, ratio)
+    error = np.where(np.isfinite(got) & np.isfinite(want), got - want, 0.0)
+    in_ulp = error / quantum(want, dtype)
+    ratio = np.where(wrong, np.inf, np.abs(error) / bound)
     wrong |= ratio > 1.0
     detail = ""
     if wrong.any():
-        where = np.unravel_index(int(np.argmax(ratio)), ratio.shape) if ratio.shape else ()
+        where = _largest(ratio)
         detail = (
             f"at {_index(where)}: {_show(got[where])}, expected {_show(want[where])}; the error is {error[where]:.3g}, "
             f"{np.abs(in_ulp[where]):.3g} ULP, {bound[where]:.3g} is allowed"
@@ -104,8 +100,9 @@ def _compare_bounded(got: Float64, want: Float64, dtype: DType, bound: Float64) 
     )
 
 
-def _first(mask: Array) -> tuple[np.intp, ...]:
-    return np.unravel_index(int(np.argmax(mask)), mask.shape) if mask.shape else ()
+def _largest(values: Array) -> tuple[np.intp, ...]:
+    """The index of the first largest value."""
+    return np.unravel_index(int(np.argmax(values)), values.shape) if values.shape else ()
 
 
 def _index(where: tuple[np.intp, ...]) -> str:
@@ -113,4 +110,4 @@ def _index(where: tuple[np.intp, ...]) -> str:
 
 
 def _show(value: np.generic | float) -> str:
-    return f"{float(value):.9g}"
+    return f"{value:.9g}" if isinstance(value, (float, np.floating)) else str(value)

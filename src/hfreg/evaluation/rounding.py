@@ -13,10 +13,10 @@ from hfreg.dtypes import DType
 
 
 def quantum(values: Float64, dtype: DType) -> Float64:
-    """The unit in the last place of each value's binade: 2**(e - p + 1), and that of the subnormals below them."""
-    _, exponent = np.frexp(np.where(np.isfinite(values), values, 1.0))
-    smallest = 2 - dtype.max_exponent - dtype.precision
-    return np.asarray(np.ldexp(1.0, np.maximum(exponent - dtype.precision, smallest)), np.float64)
+    """The unit in the last place of each value's binade, 2**(e - p + 1); of zero and subnormals, the smallest one."""
+    magnitude = np.where(np.isfinite(values), np.abs(values), 1.0)
+    _, exponent = np.frexp(np.maximum(magnitude, dtype.smallest_normal))
+    return np.asarray(np.ldexp(1.0, exponent - dtype.precision), np.float64)
 
 
 def round_to(values: Float64, dtype: DType) -> Float64:
@@ -36,4 +36,5 @@ def overflow_threshold(dtype: DType) -> float:
 
 def to_float64(array: Array) -> Float64:
     """An array of any element type as float64, exactly (integers of up to 53 bits)."""
-    return np.asarray(array).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+        return np.asarray(array).astype(np.float64)

@@ -78,12 +78,27 @@ def test_the_functions_have_the_bounds_of_opencl() -> None:
     assert {name: FUNCTION_ULP[name] for name in OPENCL_ULP} == OPENCL_ULP
 
 
-@pytest.mark.parametrize("function", sorted(OPENCL_ULP))
-@pytest.mark.parametrize("value", [1.0, -1.5, 1.9999, 2.0, 3e-39, 1e-45, 3e38])
+IN_UNITS = [
+    (function, value)
+    for function in sorted(OPENCL_ULP)
+    for value in (1.0, -1.5, 1.9999, 2.0, 3e-39, 1e-45, 3e38)
+    if function != "log" or abs(value) > np.log(2)  # below, log has an absolute bound
+]
+
+
+@pytest.mark.parametrize(("function", "value"), IN_UNITS)
 def test_an_elementary_function_is_bounded_in_units_in_the_last_place(function: str, value: float) -> None:
     got = allowed_error(accuracy("E2", function=function), np.array([value]), DTYPES["float32"], None)
     unit = float(np.spacing(np.float32(abs(value))))
     assert got[0] == OPENCL_ULP[function] * unit
+
+
+def test_a_logarithm_between_a_half_and_two_is_bounded_absolutely() -> None:
+    # accuracy.md: "log 3 (absolute 2**-21 in [0.5, 2])"; `spacing` is that of the result.
+    x = np.array([0.5, 0.75, np.nextafter(1, 0), 1.0, 1.25, 2.0, 0.5 - 2.0**-25, 2.0 + 2.0**-22, 1e-45, 3e38])
+    got = allowed_error(accuracy("E2", function="log"), np.log(x), DTYPES["float32"], None)
+    in_units = 3 * np.spacing(np.abs(np.log(x)).astype(np.float32)).astype(np.float64)
+    np.testing.assert_array_equal(got, [*[2.0**-21] * 6, *in_units[6:]])
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])

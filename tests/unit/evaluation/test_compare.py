@@ -130,7 +130,7 @@ def test_integers_are_compared_exactly(name: str) -> None:
     got[1] ^= True if info is None else np.array(1, name)  # the last bit
     found = compare(got, want, DTYPES[name], accuracy("E7"))
     assert (found.elements, found.wrong) == (3, 1)
-    assert found.detail.startswith("at [1]: ")
+    assert found.detail == f"at [1]: {got[1]}, expected exactly {want[1]}"
 
 
 def test_integers_of_a_wider_reference_do_not_wrap() -> None:
@@ -290,6 +290,13 @@ def test_equal_float64_results_are_right_with_a_ratio_that_is_a_number(contract:
     found = compare(values, values, DTYPES["float64"], contract, np.zeros(2))
     assert found.is_right
     assert found.max_ratio == 0.0
+
+
+@pytest.mark.parametrize("contract", BOUNDED, ids=lambda c: c.bound)
+def test_the_ends_of_float64_are_compared_without_a_warning(contract: Accuracy) -> None:
+    ends = np.array([np.finfo(np.float64).max, -np.finfo(np.float64).max, 5e-324, 0.0])
+    assert compare(ends, ends, DTYPES["float64"], contract, np.zeros(4)).is_right
+    assert compare(ends, -ends, DTYPES["float64"], contract, np.zeros(4)).wrong >= 2
 
 
 floats = st.lists(st.floats(width=32), min_size=1, max_size=8)

@@ -89,6 +89,6 @@ def fill(tensor: Tensor, dtype: DType, shape: Shape, distribution: Distribution,
     if dtype.kind == "bool":
         return np.asarray(rng.integers(0, 2, shape), bool)
     if not dtype.is_float:
-        return np.asarray(rng.integers(dtype.lowest, dtype.largest, shape, dtype.numpy, endpoint=True))
+        return rng.integers(0, 256, (*shape, dtype.itemsize), np.uint8).view(dtype.numpy).reshape(shape)
     values = 2.0 ** rng.uniform(-6, 2, shape) if tensor.values == "positive" else distribution(rng, shape, dtype)
     return np.asarray(values).astype(dtype.numpy, copy=False)
