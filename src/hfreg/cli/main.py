@@ -57,9 +57,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; errors that hfreg raises become a message and an exit status."""
     try:
-        cli.main(standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
+        sys.exit(cli.main(standalone_mode=False))  # the status of a command that ended with click's Exit
     except click.Abort:
         click.echo("stopped", err=True)
         sys.exit(130)

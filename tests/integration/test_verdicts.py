@@ -1,0 +1,129 @@
+"""A kernel that misbehaves ends as a verdict with a name, and the service goes on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hfreg import HfregError, load
+from hfreg.errors import RunError
+from integration.faults import FAULTS, NAME
+from integration.packages import COPY_KERNEL, copy_package
+from integration.surface import UNMEASURED, Result, hfreg, hfreg_here, host
+
+pytestmark = pytest.mark.build
+
+
+def record_of(records: list[dict[str, Any]], fault: str) -> dict[str, Any]:
+    return next(record for record in records if record["attributeClass"] == fault)
+
+
+def failures_of(record: dict[str, Any]) -> list[dict[str, Any]]:
+    return [failure for data_set in record["dataSets"] for failure in data_set["failures"]]
+
+
+@pytest.fixture(scope="module")
+def tested(faulty_package: Path, home: dict[str, str]) -> Result:
+    return hfreg("test", faulty_package, "--target", host(), "--json", env=home)
+
+
+@pytest.fixture(scope="module")
+def records(faulty: Path, home: dict[str, str]) -> list[dict[str, Any]]:
+    """The kernels of the published passport."""
+    result = hfreg("verify", f"{NAME}@1.0.0", "--registry", faulty, "--json", env=home)
+    assert result.status == 1, str(result)
+    statements = result.json()["passports"][0]
+    verification = next(s for s in statements if "operator-verification" in s["predicateType"])
+    kernels: list[dict[str, Any]] = verification["predicate"]["kernels"]
+    return kernels
+
+
+def test_hfreg_test_fails_when_one_kernel_does(tested: Result) -> None:
+    assert tested.status == 1
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_has_its_verdict(fault: str, tested: Result) -> None:
+    record = record_of(tested.json(), fault)
+    assert record["verdict"] == FAULTS[fault].verdict
+
+
+@pytest.mark.parametrize(
+    "fault", [name for name, fault in FAULTS.items() if fault.verdict not in ("passed", "not_built")]
+)
+def test_the_failures_say_what_happened_where(fault: str, tested: Result) -> None:
+    record = record_of(tested.json(), fault)
+    failures = failures_of(record)
+    assert failures
+    for failure in failures:
+        assert failure["verdict"] == FAULTS[fault].verdict
+        assert re.search(FAULTS[fault].detail, failure["detail"]), failure["detail"]
+        assert "129" in failure["case"], "only calls with 129 elements go wrong; the others passed"
+
+
+def test_a_kernel_that_wants_a_library_is_not_built(tested: Result) -> None:
+    record = record_of(tested.json(), "imports")
+    assert "exit" in record["reason"]
+    assert record["digest"] is None
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_passport_says_so(fault: str, records: list[dict[str, Any]]) -> None:
+    record = record_of(records, fault)
+    assert record["verdict"] == FAULTS[fault].verdict
+    details = [failure["detail"] for failure in failures_of(record)]
+    assert all(re.search(FAULTS[fault].detail, detail) for detail in details)
+
+
+def test_the_verdict_of_the_passport_is_failed(faulty: Path) -> None:
+    result = hfreg_here("verify", f"{NAME}@1.0.0", "--registry", faulty)
+    assert result.status == 1
+    assert "failed" in result.out
+
+
+def test_the_matrix_has_failed_cells_with_reasons_and_one_verified_one(faulty: Path) -> None:
+    cells = hfreg_here("show", NAME, "--registry", faulty, "--json").json()["cells"]
+    here = {cell["attributeClass"]: cell for cell in cells if cell["target"] == host()}
+    assert {name for name, cell in here.items() if cell["state"] == "verified"} == {"none"}
+    for name, fault in FAULTS.items():
+        if fault.verdict != "passed":
+            assert here[name]["state"] == "failed"
+            assert re.search(fault.detail, here[name]["reason"]), here[name]["reason"]
+
+
+def test_only_the_good_kernel_loads(faulty: Path) -> None:
+    operator = load(NAME, registry=faulty)
+    x = np.arange(4, dtype=np.float32)
+    assert np.array_equal(operator(x), x)
+    with pytest.raises(RunError, match="no verified kernel for float32, class segfault"):
+        operator(x, fault="segfault")
+
+
+def test_the_service_itself_serves_a_good_kernel_after_a_crash(tmp_path: Path) -> None:
+    """Two packages in one run: the first one's kernel crashes on every call."""
+    bad = COPY_KERNEL.replace("return 0;", "__builtin_trap();")
+    copy_package(tmp_path / "ops" / "bad", kernel=bad)
+    copy_package(tmp_path / "ops" / "good")
+    result = hfreg("test", tmp_path / "ops", "--target", host(), "--json")
+    assert {record["name"].split(".")[0]: record["verdict"] for record in result.json()} == {
+        "bad": "crashed",
+        "good": "passed",
+    }
+
+
+def test_a_package_of_which_no_kernel_passed_is_not_published(tmp_path: Path) -> None:
+    folder = copy_package(tmp_path / "wrong", kernel=COPY_KERNEL.replace("x[i];", "x[i] + 1;"))
+    result = hfreg("publish", folder, "--target", host(), "--registry", tmp_path / "registry", *UNMEASURED)
+    assert result.status == 1
+    assert "wrong@1.0.0: no kernel passed, so there is nothing to publish" in result.err
+    assert hfreg_here("list", "--registry", tmp_path / "registry", "--json").json() == []
+
+
+def test_the_error_of_a_kernel_reaches_the_caller(faulty: Path) -> None:
+    """Nothing of the library ends the caller's process: what goes wrong is an HfregError."""
+    with pytest.raises(HfregError):
+        load(NAME, registry=faulty)(np.zeros(129, np.float32), fault="error")
