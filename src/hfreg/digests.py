@@ -2,13 +2,15 @@
 
 A digest is written `sha256:<64 hexadecimal digits>`. Canonical JSON is RFC 8785, so the same value always has the
 same bytes. Parsing is strict: what two parsers could read differently (duplicate keys, NaN, a byte order mark, bytes
-after the value) is refused.
+after the value) is refused. Numbers are IEEE 754 doubles, as RFC 8785 has them: an integer that a double need not hold
+is read as one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,6 +21,8 @@ import rfc8785
 from hfreg.errors import VerificationError
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+EXACT = 1 << 53
+"""Integers below this are doubles, each one a number of its own."""
 
 JsonValue = Any
 """What `json` reads and writes: None, bool, int, float, str, list, and dict with str keys."""
@@ -53,7 +57,7 @@ def canonical_json(value: JsonValue) -> bytes:
     """
     try:
         return rfc8785.dumps(value)
-    except rfc8785.CanonicalizationError as error:
+    except (rfc8785.CanonicalizationError, RecursionError) as error:
         raise ValueError(f"not representable in canonical JSON: {error}") from error
 
 
@@ -61,7 +65,7 @@ def parse_json(data: bytes, *, where: str) -> JsonValue:
     """Parse JSON strictly.
 
     Raises:
-        VerificationError: not UTF-8, not one JSON value, a duplicate key, NaN or Infinity.
+        VerificationError: not UTF-8, not one JSON value, a duplicate key, NaN, or a number beyond the largest double.
     """
 
     def object_of(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
@@ -75,8 +79,24 @@ def parse_json(data: bytes, *, where: str) -> JsonValue:
     def refuse(constant: str) -> NoReturn:
         raise VerificationError(f"{constant} is not JSON", where=where)
 
+    def double(text: str) -> float:
+        number = float(text)
+        if math.isinf(number):
+            raise VerificationError(f"the number {text[:20]}... is beyond the largest double", where=where)
+        return number
+
+    def integer(text: str) -> int | float:
+        number = double(text)
+        return int(text) if abs(number) < EXACT else number
+
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=object_of, parse_constant=refuse)
+        return json.loads(
+            data.decode("utf-8"),
+            object_pairs_hook=object_of,
+            parse_constant=refuse,
+            parse_float=double,
+            parse_int=integer,
+        )
     except UnicodeDecodeError as error:
         raise VerificationError(f"not UTF-8 text (byte {error.start})", where=where) from error
     except json.JSONDecodeError as error:

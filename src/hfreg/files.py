@@ -33,7 +33,7 @@ def write_atomic(path: Path, content: bytes, *, mode: int = 0o644, sync: bool = 
         MachineError: the disk is full or the folder cannot be written.
     """
     temporary = path.parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
-    try:
+    with writing(path):
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -46,6 +46,17 @@ def write_atomic(path: Path, content: bytes, *, mode: int = 0o644, sync: bool = 
             raise
         if sync:
             sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What the system refuses while a path is written is a fault of the machine.
+
+    Raises:
+        MachineError: the disk is full, or the path cannot be written.
+    """
+    try:
+        yield
     except OSError as error:
         raise MachineError(
             f"cannot write: {error.strerror}", where=str(path), hint="check the free space and the permissions"
@@ -74,13 +85,15 @@ def locked(path: Path, *, purpose: str, timeout_s: float = 60.0) -> Iterator[Non
     """Hold an exclusive lock on a file, which names its holder. The kernel releases it when the holder dies.
 
     Raises:
-        MachineError: somebody else holds it for longer than `timeout_s`.
+        MachineError: somebody else holds it for longer than `timeout_s`, or the file cannot be written.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    with writing(path):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         _acquire(descriptor, path, timeout_s)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()}: {purpose}\n".encode(), 0)
+        with writing(path):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()}: {purpose}\n".encode(), 0)
         yield
     finally:
         os.close(descriptor)

@@ -6,7 +6,6 @@ How it ended is a value that says so; nothing that a child does ends its parent.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import resource
@@ -51,11 +50,12 @@ class Exited:
 class Killed:
     """A signal ended the process."""
 
-    signal: signal.Signals
+    signal: int
     stderr: str
 
     def __str__(self) -> str:
-        return f"{self.signal.name} ({signal.strsignal(self.signal)})"
+        name = next((known.name for known in signal.Signals if known == self.signal), f"signal {self.signal}")
+        return f"{name} ({signal.strsignal(self.signal)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,9 @@ def run(
     with _start(command, cwd=cwd, env=env, stderr=subprocess.PIPE) as process:
         try:
             stdout, stderr = process.communicate(stdin, timeout=timeout_s)
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired as expired:
             _kill(process)
-            _, stderr = process.communicate()
-            return TimedOut(timeout_s, _tail(stderr))
+            return TimedOut(timeout_s, _tail(expired.stderr or b""))
     return _ending(process.returncode, stdout, _tail(stderr))
 
 
@@ -116,8 +115,10 @@ class Worker:
     def __init__(
         self, command: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, pass_fds: Sequence[int] = ()
     ) -> None:
-        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
-        self._process = _start(command, cwd=cwd, env=env, stderr=self._stderr, pass_fds=pass_fds)
+        with contextlib.ExitStack() as opened:
+            self._stderr = opened.enter_context(tempfile.TemporaryFile())
+            self._process = _start(command, cwd=cwd, env=env, stderr=self._stderr, pass_fds=pass_fds)
+            opened.pop_all()  # it is running: __exit__ closes what it uses
         assert self._process.stdin is not None and self._process.stdout is not None
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
         os.set_blocking(self._to, False)
@@ -136,7 +137,7 @@ class Worker:
         except TimeoutError:
             return TimedOut(timeout_s, self._end())
         except (BrokenPipeError, EOFError):
-            return self._ended(deadline)
+            return self._ended(timeout_s, deadline)
 
     def _write(self, data: bytes, deadline: float) -> None:
         view = memoryview(data)
@@ -157,12 +158,12 @@ class Worker:
                 count -= len(chunk)
         return b"".join(chunks)
 
-    def _ended(self, deadline: float) -> Ending:
+    def _ended(self, timeout_s: float, deadline: float) -> Ending:
         """How the process ended, once its end of a pipe is closed."""
         try:
             self._process.wait(max(0.5, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            return TimedOut(0.0, self._end())
+            return TimedOut(timeout_s, self._end())
         return _ending(self._process.returncode, b"", self._end())
 
     def _end(self) -> str:
@@ -191,7 +192,6 @@ class WorkerPool:
     def __init__(self, start: Callable[[], Worker]) -> None:
         self._start = start
         self._idle: list[Worker] = []
-        atexit.register(self.close)
 
     def ask(self, message: Message, *, timeout_s: float) -> Message | Ending:
         """Have a worker answer a message; one is started where none is idle.
@@ -255,7 +255,7 @@ def _wait(descriptor: int, event: int, deadline: float) -> None:
 
 
 def _ending(status: int, stdout: bytes, stderr: str) -> Ending:
-    return Killed(signal.Signals(-status), stderr) if status < 0 else Exited(status, stdout, stderr)
+    return Killed(-status, stderr) if status < 0 else Exited(status, stdout, stderr)
 
 
 def _tail(data: bytes) -> str:

@@ -16,7 +16,7 @@ from semver import Version as _SemVer
 from hfreg.errors import UsageError
 
 NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
-_RANGE = re.compile(r"(?P<kind>[\^~]?)(?P<numbers>(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*)){0,2})")
+_RANGE = re.compile(r"(?P<kind>[\^~]?)(?P<numbers>(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*)){0,2})", re.ASCII)
 
 
 @total_ordering
@@ -40,6 +40,11 @@ class Version:
     @property
     def is_prerelease(self) -> bool:
         return _SemVer.parse(self.text).prerelease is not None
+
+    @property
+    def rank(self) -> tuple[bool, Version]:
+        """What to sort by where nobody asks for a version: any release comes above any pre-release."""
+        return not self.is_prerelease, self
 
     def __lt__(self, other: Version) -> bool:
         order = _SemVer.parse(self.text).compare(other.text)

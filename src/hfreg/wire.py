@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -60,14 +61,16 @@ def load(read: Callable[[int], bytes]) -> Message:
     try:
         header = json.loads(read(length))
         body, table = header["body"], header["arrays"]
-        layouts = [(str(entry["name"]), DTYPES[entry["dtype"]], [int(n) for n in entry["shape"]]) for entry in table]
-    except (ValueError, KeyError, TypeError) as error:
+        layouts = [
+            (str(entry["name"]), DTYPES[entry["dtype"]], [operator.index(n) for n in entry["shape"]]) for entry in table
+        ]
+        if not isinstance(body, dict) or any(min(shape, default=0) < 0 for _, _, shape in layouts):
+            raise RunError("a child process sent a message that cannot be read")
+        if sum(math.prod(shape) * dtype.itemsize for _, dtype, shape in layouts) > MAX_ARRAYS:
+            raise RunError("a child process sent more than 4 GiB")
+        return Message(body, {name: _array(read, dtype, shape) for name, dtype, shape in layouts})
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise RunError(f"a child process sent a message that cannot be read: {error!r}") from error
-    if not isinstance(body, dict) or any(min(shape, default=0) < 0 for _, _, shape in layouts):
-        raise RunError("a child process sent a message that cannot be read")
-    if sum(math.prod(shape) * dtype.itemsize for _, dtype, shape in layouts) > MAX_ARRAYS:
-        raise RunError("a child process sent more than 4 GiB")
-    return Message(body, {name: _array(read, dtype, shape) for name, dtype, shape in layouts})
 
 
 def _array(read: Callable[[int], bytes], dtype: DType, shape: list[int]) -> Array:

@@ -42,7 +42,8 @@ def serve_forked(answer: Answer) -> None:
             os._exit(0)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if code < 0:
-            signal.signal(-code, signal.SIG_DFL)
+            with contextlib.suppress(OSError):  # SIGKILL has no handler
+                signal.signal(-code, signal.SIG_DFL)
             os.kill(os.getpid(), -code)
         if code:
             raise SystemExit(code)

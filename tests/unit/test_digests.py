@@ -195,7 +195,7 @@ def test_any_bytes_are_either_a_json_value_or_refused(data: bytes) -> None:
         value = parse_json(data, where="here")
     except VerificationError:
         return
-    assert json.loads(data) == value
+    assert json.loads(data, parse_int=float) == value  # numbers are doubles
 
 
 @pytest.mark.parametrize(

@@ -34,16 +34,9 @@ def export(registry: Path | None, keys: tuple[Path, ...]) -> None:
 @key_option
 def pages(folder: Path, registry: Path | None, keys: tuple[Path, ...]) -> None:
     """Write the site."""
-    from hfreg.matrix.pages import bundles_from, render_site
-    from hfreg.registry.registry import Registry
+    from hfreg.matrix.pages import render_site
 
-    matrix = _open(registry, keys)
-    stored = {
-        (version.reference, passport.target): passport.bundles
-        for version in Registry.open(registry).all_versions()
-        for passport in version.passports()
-    }
-    site = render_site(matrix, bundles_from(stored))
+    site = render_site(_open(registry, keys))
     site.write(folder)
     click.echo(f"{len(site.files)} files written; start at {folder / 'index.html'}")
 

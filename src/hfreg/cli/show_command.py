@@ -19,14 +19,12 @@ def command(reference: str, registry: Path | None, keys: tuple[Path, ...], as_js
     from hfreg.kernels.targets import targets
     from hfreg.matrix.cells import VersionEvidence, derive
     from hfreg.passports.keys import trusted_keys
-    from hfreg.registry.passports import verified_passports
     from hfreg.registry.registry import Registry
     from hfreg.versions import Reference
 
     version = Registry.open(registry).resolve(Reference.parse(reference))
-    passports = {p.target: p for p in verified_passports(version, trusted_keys(keys))}
-    manifest = version.op_manifest
-    cells = derive([VersionEvidence(manifest, passports)], list(targets().values()))
+    evidence = VersionEvidence.of(version, trusted_keys(keys))
+    manifest, cells = evidence.manifest, derive([evidence], list(targets().values()))
     if as_json:
         print_json(
             {

@@ -1,4 +1,4 @@
-"""What a build makes: a kernel, named by what it is for, and by the digest of its bytes."""
+"""What a build makes: a kernel, named by what it is for, and by the digest of its bytes. What else has a name there."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ from hfreg.dtypes import DTYPES
 from hfreg.errors import UsageError
 from hfreg.ops.manifest import Manifest
 from hfreg.ops.signature import Types
+
+SOURCE_TITLE = "source.tar"
+
+
+def runtime_title(target: str) -> str:
+    """The name of a target's host runtime."""
+    return f"runtime.{target}.so"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -9,13 +9,12 @@ from pathlib import Path
 from hfreg.digests import sha256, short
 from hfreg.errors import RunError, UsageError, VerificationError
 from hfreg.kernels import abi
+from hfreg.kernels.artifact import runtime_title
 from hfreg.kernels.host import HostKernel
 from hfreg.kernels.targets import Target, host_targets, target, targets
 from hfreg.loading.operator import LoadedOperator
 from hfreg.matrix.cells import Cell, VersionEvidence, derive
 from hfreg.passports.keys import TrustedKeys, trusted_keys
-from hfreg.registry.artifact import runtime_title
-from hfreg.registry.passports import verified_passports
 from hfreg.registry.registry import OpVersion, Registry
 from hfreg.versions import Reference
 
@@ -49,8 +48,8 @@ def load(
         RunError: there is no verified kernel for this machine.
     """
     version = Registry.open(Path(registry) if registry else None).resolve(Reference.parse(reference))
-    passports = {p.target: p for p in verified_passports(version, trusted or trusted_keys())}
-    cells = derive([VersionEvidence(version.op_manifest, passports)], list(targets().values()))
+    evidence = VersionEvidence.of(version, trusted_keys() if trusted is None else trusted)
+    manifest, cells = evidence.manifest, derive([evidence], list(targets().values()))
     goal = _choose_target(version, cells, target)
     runtime = _runtime(version, goal, threads or _default_threads())
     serving = {(c.types, c.attribute_class): c for c in cells if c.target == goal.name}
@@ -59,15 +58,15 @@ def load(
         name, digest = _choose_kernel(version, serving[types, attribute_class], language)
         return HostKernel(_verified_layer(version, name, digest), name, runtime)
 
-    if language is not None and language not in ("halide", *version.op_manifest.languages):
-        known = ", ".join(("halide", *version.op_manifest.languages))
+    if language is not None and language not in ("halide", *manifest.languages):
+        known = ", ".join(("halide", *manifest.languages))
         raise UsageError(f"{version.reference} has no kernels in the language {language!r}", hint=f"it has: {known}")
-    return LoadedOperator(version.op_manifest, goal.name, load_kernel)
+    return LoadedOperator(manifest, goal.name, load_kernel)
 
 
 def _default_threads() -> int:
     explicit = os.environ.get("HFREG_NUM_THREADS", "")
-    return int(explicit) if explicit.isdigit() and int(explicit) else len(os.sched_getaffinity(0))
+    return int(explicit) if explicit.isdecimal() and int(explicit) else len(os.sched_getaffinity(0))
 
 
 def _choose_target(version: OpVersion, cells: list[Cell], name: str | None) -> Target:
@@ -84,10 +83,12 @@ def _choose_target(version: OpVersion, cells: list[Cell], name: str | None) -> T
     for candidate in candidates:
         if any(cell.target == candidate.name and cell.state == "verified" for cell in cells):
             return candidate
-    names = ", ".join(candidate.name for candidate in candidates) or "this machine"
+    names = [candidate.name for candidate in candidates]
     reasons = {cell.reason for cell in cells if cell.target in names}
     raise RunError(
-        f"has no verified kernel for {names}", where=version.reference, hint="; ".join(sorted(filter(None, reasons)))
+        f"has no verified kernel for {', '.join(names) or 'this machine'}",
+        where=version.reference,
+        hint="; ".join(sorted(filter(None, reasons))),
     )
 
 
@@ -114,7 +115,7 @@ def _verified_layer(version: OpVersion, title: str, digest: str) -> bytes:
 
 def _runtime(version: OpVersion, goal: Target, threads: int) -> abi.Runtime:
     """The host runtime, verified like a kernel; one for all operators of this process with the same bytes."""
-    digest = version.config.runtimes[goal.name]
+    digest = version.config.runtimes.get(goal.name, "")
     with _runtimes_lock:
         key = (digest, threads)
         if key not in _runtimes:

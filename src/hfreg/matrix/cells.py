@@ -7,15 +7,19 @@ that is not in a verified passport makes a cell better than `untested`.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from hfreg.kernels.artifact import type_tuples
 from hfreg.kernels.targets import Target
 from hfreg.ops.manifest import Manifest
+from hfreg.passports.keys import TrustedKeys
 from hfreg.passports.passport import Passport
 from hfreg.passports.predicates.verification import KernelRecord
+from hfreg.registry.passports import verified_passports
+from hfreg.registry.registry import OpVersion
 
 State = Literal["verified", "partial", "failed", "unsupported", "untested", "stale", "yanked", "planned"]
 """`partial` is only ever the state of a group of cells."""
@@ -97,6 +101,17 @@ class VersionEvidence:
     passports: Mapping[str, Passport]
     """By target."""
 
+    @classmethod
+    def of(cls, version: OpVersion, trusted: TrustedKeys) -> Self:
+        """What is known of a published version, all of it signed.
+
+        Raises:
+            RegistryError: the registry is damaged.
+            VerificationError: a passport does not verify.
+        """
+        passports = {passport.target: passport for passport in verified_passports(version, trusted)}
+        return cls(version.op_manifest, passports)
+
     @property
     def reference(self) -> str:
         return self.manifest.reference
@@ -143,9 +158,9 @@ def _cell(version: VersionEvidence, types: tuple[tuple[str, str], ...], attribut
 
 
 def _pace(record: KernelRecord) -> float:
-    """How long a kernel takes: the mean logarithm of its times on one thread. Not measured is slower than measured."""
-    times = [entry.median_ns for entry in record.performance if entry.threads == 1]
-    return sum(map(math.log, times)) / len(times) if times else math.inf
+    """How long a kernel takes: the geometric mean of its times on one thread. Not measured is slower than measured."""
+    times = [entry.median_ns for entry in record.performance if entry.threads == 1 and entry.median_ns > 0]
+    return statistics.geometric_mean(times) if times else math.inf
 
 
 def _judge(records: Sequence[KernelRecord], passport: Passport) -> tuple[State, str]:
@@ -163,10 +178,10 @@ def _judge(records: Sequence[KernelRecord], passport: Passport) -> tuple[State, 
 
 
 def summarize(cells: Sequence[Cell]) -> State:
-    """The state of a group of cells: `partial` where some are verified and some are not."""
+    """The state of a group of cells: `partial` where some are verified and some are not, `untested` where none is."""
     states = {cell.state for cell in cells}
     if len(states) == 1:
         return states.pop()
     if "verified" in states:
         return "partial"
-    return next(state for state in STATES if state in states)
+    return next((state for state in STATES if state in states), "untested")

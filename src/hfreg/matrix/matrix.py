@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from hfreg.dtypes import DTYPES
 from hfreg.errors import RunError, UsageError
@@ -16,7 +16,6 @@ from hfreg.ops.binding import PartialShape, ShapeError, select
 from hfreg.ops.manifest import AttributeValue, Manifest
 from hfreg.ops.signature import Signature, complete_attributes, signatures
 from hfreg.passports.keys import TrustedKeys, trusted_keys
-from hfreg.registry.passports import verified_passports
 from hfreg.registry.registry import Registry
 from hfreg.versions import Version
 
@@ -32,7 +31,7 @@ ReasonCode = Literal[
     "unsupported",
     "planned",
 ]
-"""Why a candidate does not serve a node:
+"""Why a candidate does not serve a node, in the order in which that is found out:
 
     no-package     no published package is about this operator
     since-version  the package has another version of the operator's meaning
@@ -45,6 +44,10 @@ ReasonCode = Literal[
     unsupported    the package has no kernel for it
     planned        the target is not there yet
 """
+_CODES: tuple[ReasonCode, ...] = get_args(ReasonCode)
+
+UNKNOWN = "?"
+"""An element type or an attribute's value that a model does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class Request:
     operator: str
     since_version: int
     attributes: Mapping[str, AttributeValue]
+    """`?` for a value that is not known."""
     types: tuple[str | None, ...]
     """The element type of each input; None for an absent one, and `?` for one that is not known."""
     shapes: tuple[PartialShape | None, ...]
@@ -74,15 +78,17 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The cell that serves a request, or None, and why every other candidate was rejected."""
+    """The cell that serves a request, or None, and why every better candidate was rejected, the best one first."""
 
     cell: Cell | None
     rejected: tuple[Rejection, ...]
 
     @property
     def reason(self) -> Rejection | None:
-        """Why nothing serves: what the last candidate, which got furthest, was rejected for."""
-        return None if self.cell else self.rejected[-1]
+        """Why nothing serves: what the candidate that got furthest was rejected for, the best one of several."""
+        if self.cell:
+            return None
+        return max(self.rejected, key=lambda rejection: min(_CODES.index(rejection.code), _CODES.index("failed")))
 
 
 class Matrix:
@@ -100,11 +106,8 @@ class Matrix:
             RegistryError: the registry is damaged.
             VerificationError: a passport does not verify.
         """
-        keys = trusted or trusted_keys()
-        evidence = [
-            VersionEvidence(version.op_manifest, {p.target: p for p in verified_passports(version, keys)})
-            for version in Registry.open(root).all_versions()
-        ]
+        keys = trusted_keys() if trusted is None else trusted
+        evidence = [VersionEvidence.of(version, keys) for version in Registry.open(root).all_versions()]
         return cls(evidence, list(targets().values()))
 
     @cached_property
@@ -118,13 +121,11 @@ class Matrix:
 
     @cached_property
     def _by_operator(self) -> dict[tuple[str, str], list[VersionEvidence]]:
-        """The versions about each operator, lowest first: the best one gets the last word."""
+        """The versions about each operator, the best one first."""
         found: dict[tuple[str, str], list[VersionEvidence]] = {}
-        for version in self.versions:
+        for version in sorted(self.versions, key=lambda version: Version(version.manifest.version).rank, reverse=True):
             operator = version.manifest.operator
             found.setdefault((operator.domain, operator.name), []).append(version)
-        for versions in found.values():
-            versions.sort(key=lambda version: Version(version.manifest.version))
         return found
 
     def resolve(self, request: Request, target: str) -> Decision:
@@ -136,7 +137,7 @@ class Matrix:
         if target not in {known.name for known in self.targets}:
             raise UsageError(f"unknown target {target!r}", hint="known: " + ", ".join(t.name for t in self.targets))
         rejected: list[Rejection] = []
-        for version in reversed(self._by_operator.get((request.domain, request.operator), [])):
+        for version in self._by_operator.get((request.domain, request.operator), []):
             outcome = self._try(version.manifest, request, target)
             if isinstance(outcome, Cell):
                 return Decision(outcome, tuple(rejected))
@@ -153,6 +154,8 @@ class Matrix:
             return reject("since-version", f"version {request.since_version} of the operator, the package has {known}")
         if problem := _signature_problem(manifest, request):
             return reject("signature", problem)
+        if unknown := [name for name, value in request.attributes.items() if value == UNKNOWN]:
+            return reject("attribute", f"the value of {', '.join(unknown)} is not known")
         try:
             attributes = complete_attributes(manifest, request.attributes)
         except RunError as error:
@@ -196,7 +199,7 @@ def _bind_types(manifest: Manifest, request: Request) -> tuple[tuple[str, str], 
     for (name, tensor), given in zip(manifest.inputs.items(), request.types, strict=False):
         if given is None:
             continue
-        if given == "?":
+        if given == UNKNOWN:
             return f"the element type of {name} is not known"
         allowed = manifest.types.get(tensor.type, [tensor.type])
         if given not in allowed:

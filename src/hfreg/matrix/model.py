@@ -7,15 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
-from onnx import helper
+from onnx import AttributeProto, TensorProto, helper
 
 from hfreg.dtypes import from_onnx
 from hfreg.errors import UsageError
-from hfreg.matrix.matrix import Request
+from hfreg.matrix.matrix import UNKNOWN, Request
 from hfreg.ops.binding import PartialShape
 
 _ALIASES = {"ai.onnx": ""}
+_PLAIN = (
+    AttributeProto.INT, AttributeProto.FLOAT, AttributeProto.STRING,
+    AttributeProto.INTS, AttributeProto.FLOATS, AttributeProto.STRINGS,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,7 @@ def _nodes(nodes: Any, scope: _Scope) -> Iterator[ModelNode]:
         _note_constant(node, scope)
         yield ModelNode(f"{scope.path}/{name}", _request(node, scope))
         for attribute in node.attribute:
-            graphs = [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else list(attribute.graphs)
+            graphs = [attribute.g] if attribute.HasField("g") else list(attribute.graphs)
             for graph in graphs:
                 inner = _Scope(f"{scope.path}/{name}.{attribute.name}", scope.opsets, dict(scope.values))
                 yield from _graph_nodes(graph, inner)
@@ -97,14 +102,14 @@ def _nodes(nodes: Any, scope: _Scope) -> Iterator[ModelNode]:
 
 def _note_constant(node: onnx.NodeProto, scope: _Scope) -> None:
     """A constant's type stands in the node itself."""
-    if node.op_type == "Constant" and node.attribute and node.attribute[0].type == onnx.AttributeProto.TENSOR:
+    if node.op_type == "Constant" and node.output and node.attribute and node.attribute[0].HasField("t"):
         tensor = node.attribute[0].t
         scope.values[node.output[0]] = _typed(tensor.data_type, tuple(tensor.dims))
 
 
 def _request(node: onnx.NodeProto, scope: _Scope) -> Request:
     domain = _ALIASES.get(node.domain, node.domain)
-    known = [scope.values.get(name, ValueType("?", None)) if name else None for name in node.input]
+    known = [scope.values.get(name, ValueType(UNKNOWN, None)) if name else None for name in node.input]
     used = max((place for place, name in enumerate(node.output, start=1) if name), default=1)
     return Request(
         domain=domain,
@@ -121,22 +126,29 @@ def _since_version(operator: str, domain: str, opset: int) -> int:
     """The version of the operator that an opset has; for unknown operators the opset itself."""
     try:
         return int(onnx.defs.get_schema(operator, opset, domain).since_version)
-    except onnx.defs.SchemaError:
+    except (onnx.defs.SchemaError, TypeError):  # TypeError: an opset beyond 32 bits
         return opset
 
 
-def _plain(attribute: onnx.AttributeProto) -> Any:
-    if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS, onnx.AttributeProto.TENSOR):
+def _plain(attribute: AttributeProto) -> Any:
+    """The value of an attribute; `?` where only the caller of a function knows it, the name of a graph or tensor."""
+    if attribute.ref_attr_name:
+        return UNKNOWN
+    if attribute.type not in _PLAIN:
         return attribute.name
-    value = helper.get_attribute_value(attribute)
+    value: Any = helper.get_attribute_value(attribute)
+    return _plain_item(value) if isinstance(value, (int, float, bytes)) else [_plain_item(item) for item in value]
+
+
+def _plain_item(value: float | bytes) -> float | str:
     if isinstance(value, bytes):
         return value.decode(errors="replace")
-    return list(value) if isinstance(value, (list, tuple)) or hasattr(value, "extend") else value
+    return float(str(np.float32(value))) if isinstance(value, float) else value  # 0.1, as a manifest writes it
 
 
 def _value_type(proto: onnx.TypeProto) -> ValueType:
     if not proto.HasField("tensor_type"):
-        return ValueType("?", None)
+        return ValueType(UNKNOWN, None)
     tensor = proto.tensor_type
     shape: PartialShape | None = None
     if tensor.HasField("shape"):
@@ -146,5 +158,5 @@ def _value_type(proto: onnx.TypeProto) -> ValueType:
 
 def _typed(code: int, shape: PartialShape | None) -> ValueType:
     dtype = from_onnx(code)
-    name = dtype.name if dtype else ("?" if code == 0 else onnx.TensorProto.DataType.Name(code).lower())
-    return ValueType(name, shape)
+    other = {number: name.lower() for name, number in TensorProto.DataType.items() if number}
+    return ValueType(dtype.name if dtype else other.get(code, UNKNOWN), shape)

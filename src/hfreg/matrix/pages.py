@@ -9,7 +9,8 @@ matrix.json                              the same as data
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -25,13 +26,9 @@ from hfreg.matrix.export import export_matrix, newest_evidence
 from hfreg.matrix.matrix import Matrix
 from hfreg.matrix.passport_view import passport_stem, passport_view
 from hfreg.ops.manifest import Attribute, Manifest, Tensor
-from hfreg.passports.passport import Passport
 from hfreg.passports.predicates.verification import KernelRecord
 from hfreg.resources import root_folder
 from hfreg.versions import Version
-
-Bundles = Callable[[Passport], Sequence[bytes]]
-"""Gives the bundles of a passport: provenance, then verification."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ class Site:
             write_atomic(path, content, sync=False)
 
 
-def render_site(matrix: Matrix, bundles: Bundles) -> Site:
+def render_site(matrix: Matrix) -> Site:
     """Render all pages; the same matrix gives the same bytes."""
     environment = _environment()
     about = {"hfreg": installed_version("hfreg"), "newest": newest_evidence(matrix)}
@@ -69,8 +66,8 @@ def render_site(matrix: Matrix, bundles: Bundles) -> Site:
         for passport in version.passports.values():
             stem = passport_stem(passport)
             files[f"passports/{stem}.html"] = page("passport.html.j2", "../", passport=passport_view(passport))
-            for kind, bundle in zip(("provenance", "verification"), bundles(passport), strict=True):
-                files[f"passports/{stem}.{kind}.sigstore.json"] = bundle
+            for kind, statement in zip(("provenance", "verification"), passport.statements, strict=True):
+                files[f"passports/{stem}.{kind}.sigstore.json"] = statement.bundle
     return Site(files)
 
 
@@ -98,17 +95,17 @@ def _state_link(state: str, href: str) -> Markup:
 
 
 def _by_name(matrix: Matrix) -> dict[str, list[VersionEvidence]]:
-    """The versions of each operator, newest first."""
+    """The versions of each operator, the best one first."""
     found: dict[str, list[VersionEvidence]] = {}
     for version in matrix.versions:
         found.setdefault(version.manifest.name, []).append(version)
     for versions in found.values():
-        versions.sort(key=lambda version: Version(version.manifest.version), reverse=True)
+        versions.sort(key=lambda version: Version(version.manifest.version).rank, reverse=True)
     return dict(sorted(found.items()))
 
 
 def _index_rows(matrix: Matrix) -> list[dict[str, Any]]:
-    """A row for each operator, about its newest version."""
+    """A row for each operator, about its best version."""
     rows = []
     for name, versions in _by_name(matrix).items():
         newest = versions[0]
@@ -209,15 +206,6 @@ def _worst_ratio(record: KernelRecord | None) -> str:
 
 def _best_speedup(record: KernelRecord | None) -> str:
     """The geometric mean over the workloads on one thread."""
-    ratios = [p.speedup for p in record.performance if p.speedup and p.threads == 1] if record else []
-    if not ratios:
-        return ""
-    product = 1.0
-    for ratio in ratios:
-        product *= ratio
-    return f"{product ** (1 / len(ratios)):.2f}"
-
-
-def bundles_from(stored: Mapping[tuple[str, str], Sequence[bytes]]) -> Bundles:
-    """The bundles of passports, from a mapping by reference and target."""
-    return lambda passport: stored[passport.reference, passport.target]
+    measured = record.performance if record else []
+    ratios = [entry.speedup for entry in measured if entry.speedup and entry.speedup > 0 and entry.threads == 1]
+    return f"{statistics.geometric_mean(ratios):.2f}" if ratios else ""

@@ -35,7 +35,7 @@ def passport_view(passport: Passport) -> dict[str, Any]:
             for kind, statement in zip(("provenance", "verification"), passport.statements, strict=True)
         ],
         "dependencies": [
-            {"name": f"{entry.uri}{f' ({entry.name})' if entry.name else ''}", "digest": entry.digest["sha256"]}
+            {"name": f"{entry.uri}{f' ({entry.name})' if entry.name else ''}", "digest": entry.digest.sha256}
             for entry in provenance.build_definition.resolved_dependencies
         ],
         "environment": environment_facts(passport),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Protocol
 
 from hfreg.evaluation.environment import MachineDescription
 from hfreg.evaluation.evaluate import DataSetResult, KernelEvaluation
@@ -26,6 +26,7 @@ from hfreg.passports.predicates.provenance import (
     BuildDefinition,
     Builder,
     BuildMetadata,
+    DigestSet,
     ResourceDescriptor,
     RunDetails,
 )
@@ -149,8 +150,8 @@ def make_provenance(findings: TargetFindings) -> Provenance:
     )
 
 
-def _hex(digest: str) -> dict[Literal["sha256"], str]:
-    return {"sha256": digest.removeprefix("sha256:")}
+def _hex(digest: str) -> DigestSet:
+    return DigestSet(sha256=digest.removeprefix("sha256:"))
 
 
 def make_verification(findings: TargetFindings) -> Verification:

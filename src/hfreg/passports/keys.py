@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from hfreg.errors import MachineError, VerificationError
-from hfreg.files import write_atomic
+from hfreg.files import write_atomic, writing
 from hfreg.passports.dsse import encode_base64
 from hfreg.resources import config_home
 
@@ -89,25 +89,29 @@ def load_or_create_signing_key(path: Path) -> tuple[SigningKey, bool]:
     """The signing key, made on first use with mode 0600. The second value says whether it is new.
 
     Raises:
-        MachineError: others can read it, or it is no P-256 private key.
+        MachineError: others can read it, it is no P-256 private key, or it cannot be written.
     """
     if path.exists():
         return _load_signing_key(path), False
     key = ec.generate_private_key(ec.SECP256R1())
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_atomic(path, pem, mode=0o600)
     return SigningKey(key), True
 
 
 def _load_signing_key(path: Path) -> SigningKey:
-    mode = stat.S_IMODE(path.stat().st_mode)
+    try:
+        mode, pem = stat.S_IMODE(path.stat().st_mode), path.read_bytes()
+    except OSError as error:
+        raise MachineError(f"the signing key cannot be read: {error.strerror}", where=str(path)) from error
     if mode & 0o077:
         raise MachineError(
             f"the signing key can be read by others (mode {mode:04o})", where=str(path), hint=f"chmod 600 {path}"
         )
     try:
-        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+        key = serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise MachineError(
             f"no private key: {error}", where=str(path), hint="move it away to make a new one"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hfreg.errors import VerificationError
+from hfreg.kernels.artifact import SOURCE_TITLE, KernelKey, runtime_title
 from hfreg.passports.keys import TrustedKeys
 from hfreg.passports.predicates import Provenance, Verification
 from hfreg.passports.predicates.verification import KernelRecord
@@ -87,7 +88,7 @@ def _check_identity(
     operator = verification.operator
     external = provenance.build_definition.external_parameters
     built_from = [
-        "sha256:" + dependency.digest["sha256"]
+        "sha256:" + dependency.digest.sha256
         for dependency in provenance.build_definition.resolved_dependencies
         if dependency.uri == f"pkg:hfreg/{reference}"
     ]
@@ -105,18 +106,35 @@ def _check_identity(
 
 
 def _check_kernels(verification: Verification, artifacts: Mapping[str, str], where: str) -> None:
-    """Every kernel has one record with its digest, and the verdict follows from the records."""
+    """Every kernel has one record with its digest and name, and all verdicts follow from what they stand for."""
     built = {record.name: record.digest for record in verification.kernels if record.digest is not None}
     if len({record.name for record in verification.kernels}) != len(verification.kernels):
         raise VerificationError("a kernel has two records", where=where)
-    kernels = {name: digest for name, digest in artifacts.items() if not name.startswith(("runtime.", "source."))}
+    others = (SOURCE_TITLE, runtime_title(verification.target.name))
+    kernels = {name: digest for name, digest in artifacts.items() if name not in others}
     if built != kernels:
         differing = min(set(built.items()) ^ set(kernels.items()))[0]
         raise VerificationError(f"the verification's record of {differing} is not about the kernel here", where=where)
+    for record in verification.kernels:
+        if problem := _record_problem(record, verification):
+            raise VerificationError(f"the verification's record of {record.name} {problem}", where=where)
     if verification.verdict != expected_verdict(verification.kernels):
         raise VerificationError(
             f"the verdict {verification.verdict!r} does not follow from the kernels' own", where=where
         )
+
+
+def _record_problem(record: KernelRecord, verification: Verification) -> str:
+    types = tuple(sorted(record.types.items()))
+    operator, target = verification.operator.name, verification.target.name
+    name = KernelKey(operator, types, record.attribute_class, target, record.language).slug
+    if record.name != name:
+        return f"speaks of {name}"
+    if (record.digest is None) != (record.verdict == "not_built"):
+        return f"has the verdict {record.verdict!r} and the digest {record.digest}"
+    if record.verdict == "passed" and any(entry.failed or entry.failures for entry in record.data_sets):
+        return "has passed with cases that failed"
+    return ""
 
 
 def expected_verdict(kernels: Sequence[KernelRecord]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,9 +60,12 @@ def _subjects(value: Any, where: str) -> dict[str, str]:
         raise VerificationError("a statement has at least one subject", where=where)
     subjects: dict[str, str] = {}
     for entry in value:
-        if not isinstance(entry, Mapping) or set(entry) != {"name", "digest"} or set(entry["digest"]) != {"sha256"}:
+        if not isinstance(entry, dict) or set(entry) != {"name", "digest"}:
             raise VerificationError("a subject is a name and a SHA-256 digest", where=where)
-        name, digest = entry["name"], entry["digest"]["sha256"]
+        name, digests = entry["name"], entry["digest"]
+        if not isinstance(digests, dict) or set(digests) != {"sha256"}:
+            raise VerificationError("a subject is a name and a SHA-256 digest", where=where)
+        digest = digests["sha256"]
         if not isinstance(name, str) or not isinstance(digest, str) or not _HEX.fullmatch(digest):
             raise VerificationError(f"subject {name!r} has no well-formed SHA-256 digest", where=where)
         if name in subjects:

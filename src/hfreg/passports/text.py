@@ -21,7 +21,7 @@ def format_passport(passport: Passport) -> str:
         f"  builder        {provenance.run_details.builder.id}",
         "  built from",
         *(
-            f"    {entry.uri:34} sha256:{entry.digest['sha256'][:16]}…" + (f"  {entry.name}" if entry.name else "")
+            f"    {entry.uri:34} sha256:{entry.digest.sha256[:16]}…" + (f"  {entry.name}" if entry.name else "")
             for entry in definition.resolved_dependencies
         ),
         f"  reproduced     {definition.internal_parameters.get('builds', 1)} builds of each kernel gave the same bytes",

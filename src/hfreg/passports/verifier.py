@@ -47,6 +47,8 @@ class VerifiedStatement:
     """The hint of the key."""
     is_self_attested: bool
     """Whether the key is this machine's own."""
+    bundle: bytes
+    """What was verified, as it was given."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -87,7 +89,12 @@ def verify_bundle(data: bytes, trusted: TrustedKeys, *, where: str) -> VerifiedS
     predicate = _parse_predicate(statement, where)  # 5
     _check_claims(predicate, where)  # 6
     return VerifiedStatement(
-        statement, predicate, statement_digest(signed.payload), signed.hint, is_self_attested=signed.hint == trusted.own
+        statement,
+        predicate,
+        statement_digest(signed.payload),
+        signed.hint,
+        is_self_attested=signed.hint == trusted.own,
+        bundle=data,
     )
 
 
@@ -96,7 +103,7 @@ def _parse_predicate(statement: Statement, where: str) -> Predicate:
     if model is None:
         raise VerificationError(f"the predicate type {statement.predicate_type!r} is unknown", where=where)
     try:
-        return model.model_validate(statement.predicate)
+        return model.model_validate(statement.predicate, by_alias=True, by_name=False)
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in detail["loc"])

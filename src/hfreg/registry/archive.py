@@ -44,9 +44,10 @@ def unpack(data: bytes, *, where: str) -> dict[str, bytes]:
                 content = archive.extractfile(member)
                 assert content is not None
                 files[member.name] = content.read()
+        is_canonical = pack(files) == data
     except (tarfile.TarError, EOFError, ValueError) as error:
         raise VerificationError(f"not an archive: {error}", where=where) from error
-    if pack(files) != data:
+    if not is_canonical:
         raise VerificationError("the archive is not in the one form that hfreg writes", where=where)
     return files
 
@@ -57,13 +58,14 @@ def _check_member(member: tarfile.TarInfo, files: Mapping[str, bytes], where: st
         raise VerificationError(f"{member.name!r} is not a plain file", where=where)
     if (
         path.is_absolute()
+        or not path.parts
         or ".." in path.parts
         or str(path) != member.name
         or "\\" in member.name
         or "\0" in member.name
     ):
         raise VerificationError(f"{member.name!r} points outside the archive", where=where)
-    if member.name in files:
-        raise VerificationError(f"{member.name!r} is there twice", where=where)
+    if any(str(place) in files for place in (path, *path.parents)):  # a folder comes after its name
+        raise VerificationError(f"{member.name!r} is there twice, or lies in a file", where=where)
     if member.size > MAX_MEMBER_BYTES:
         raise VerificationError(f"{member.name!r} is larger than {MAX_MEMBER_BYTES >> 20} MiB", where=where)

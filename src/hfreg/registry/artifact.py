@@ -13,20 +13,14 @@ from typing import Any
 
 from hfreg.digests import canonical_json, sha256
 from hfreg.errors import RegistryError
-from hfreg.kernels.artifact import Kernel, KernelKey
+from hfreg.kernels.artifact import SOURCE_TITLE, Kernel, KernelKey, runtime_title
 from hfreg.ops.package import MANIFEST, OpPackage
 from hfreg.registry import media_types
 from hfreg.registry.archive import pack
 from hfreg.registry.oci import Descriptor, Manifest
 
 GOLDEN_PREFIX = "golden/"
-SOURCE_TITLE = "source.tar"
 GOLDEN_TITLE = "golden.tar"
-
-
-def runtime_title(target: str) -> str:
-    """The title of the layer with a target's host runtime."""
-    return f"runtime.{target}.so"
 
 
 def source_archive(package: OpPackage) -> bytes:
@@ -81,9 +75,14 @@ class OperatorConfig:
             config = cls(
                 value["name"], value["version"], value["package"], value["manifest"], kernels, dict(value["runtimes"])
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            texts = [config.name, config.version, config.package, config.manifest, *config.runtimes.values()]
+            texts += [text for entry in kernels for text in (entry.key.slug, entry.digest)]
+            if not all(isinstance(text, str) for text in texts):
+                raise TypeError("a name, digest or text that is not a string")
+            is_canonical = config.dump() == data
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise RegistryError(f"not the config of an operator: {error!r}", where=where) from error
-        if config.dump() != data:
+        if not is_canonical:
             raise RegistryError("not in the one form that hfreg writes", where=where)
         return config
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hfreg.digests import is_digest, sha256
 from hfreg.errors import RegistryError
-from hfreg.files import TEMPORARY_PREFIX, locked, remove_leftovers, sync_folder, write_atomic
+from hfreg.files import TEMPORARY_PREFIX, locked, remove_leftovers, sync_folder, write_atomic, writing
 from hfreg.registry import media_types
 from hfreg.registry.oci import EMPTY_CONFIG, Descriptor, Manifest, dump_index, parse_index
 
@@ -107,11 +107,13 @@ class Layout:
         """Hold the writers' lock, in a folder that is ready to be written.
 
         Raises:
-            MachineError: another writer holds the lock for longer than `timeout_s`.
+            MachineError: another writer holds the lock for longer than `timeout_s`, or the folder cannot be written.
         """
-        self._blobs.mkdir(parents=True, exist_ok=True)
+        with writing(self._blobs):
+            self._blobs.mkdir(parents=True, exist_ok=True)
         with locked(self.root / LOCK_FILE, purpose=purpose, timeout_s=timeout_s):
-            remove_leftovers(self.root)
+            with writing(self.root):
+                remove_leftovers(self.root)
             if not (self.root / LAYOUT_FILE).exists():
                 write_atomic(self.root / LAYOUT_FILE, LAYOUT_CONTENT)
             if not self.index():
@@ -119,10 +121,15 @@ class Layout:
             yield
 
     def add(self, contents: Sequence[bytes], entries: Sequence[Descriptor]) -> None:
-        """Store blobs, then list entries, in one step. The caller holds the lock and knows that nothing is replaced."""
-        for content in (*contents, EMPTY_CONFIG):
-            path = self._path(sha256(content))
-            if not path.exists() or path.read_bytes() != content:
-                write_atomic(path, content, sync=False)
-        sync_folder(self._blobs)
+        """Store blobs, then list entries, in one step. The caller holds the lock and knows that nothing is replaced.
+
+        Raises:
+            MachineError: the disk is full, or the folder cannot be written.
+        """
+        with writing(self._blobs):
+            for content in (*contents, EMPTY_CONFIG):
+                path = self._path(sha256(content))
+                if not path.exists() or path.read_bytes() != content:
+                    write_atomic(path, content, sync=False)
+            sync_folder(self._blobs)
         write_atomic(self.root / INDEX_FILE, dump_index([*self.index(), *entries]))

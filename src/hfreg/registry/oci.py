@@ -57,8 +57,7 @@ class Descriptor:
             raise RegistryError(f"a descriptor with the unknown fields {sorted(unknown)}", where=where)
         digest, size, annotations = value["digest"], value["size"], value.get("annotations", {})
         texts = [value["mediaType"], value.get("artifactType", "")]
-        if not isinstance(annotations, dict) or not all(isinstance(t, str) for t in [*texts, *annotations.values()]):
-            raise RegistryError("a descriptor whose names are not strings", where=where)
+        _check_texts(texts, annotations, where)
         if not isinstance(digest, str) or not is_digest(digest):
             raise RegistryError(f"{digest!r} is not a SHA-256 digest", where=where)
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
@@ -104,9 +103,10 @@ class Manifest:
             raise RegistryError("not an OCI image manifest, version 2", where=where)
         if not isinstance(value["layers"], list) or not isinstance(value["annotations"], dict):
             raise RegistryError("layers or annotations of the wrong form", where=where)
+        _check_texts([value["artifactType"]], value["annotations"], where)
         subject = Descriptor.from_json(value["subject"], where=where) if "subject" in value else None
         return cls(
-            str(value["artifactType"]),
+            value["artifactType"],
             Descriptor.from_json(value["config"], where=where),
             tuple(Descriptor.from_json(layer, where=where) for layer in value["layers"]),
             value["annotations"],
@@ -119,6 +119,12 @@ class Manifest:
         return Descriptor.of(
             self.dump(), media_types.MANIFEST, artifact_type=self.artifact_type, annotations=annotations
         )
+
+
+def _check_texts(texts: Sequence[Any], annotations: Any, where: str) -> None:
+    values = annotations.values() if isinstance(annotations, dict) else [None]
+    if not all(isinstance(text, str) for text in (*texts, *values)):
+        raise RegistryError("a descriptor or manifest whose names are not strings", where=where)
 
 
 def dump_index(entries: Sequence[Descriptor]) -> bytes:

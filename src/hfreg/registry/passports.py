@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from hfreg.digests import tree_digest
 from hfreg.errors import VerificationError
+from hfreg.kernels.artifact import SOURCE_TITLE, runtime_title
+from hfreg.ops.package import MANIFEST
 from hfreg.passports.keys import TrustedKeys
 from hfreg.passports.passport import Passport, verify_passport
-from hfreg.registry.artifact import SOURCE_TITLE, runtime_title
+from hfreg.registry.archive import unpack
 from hfreg.registry.registry import OpVersion
 
 
@@ -21,8 +23,11 @@ def artifacts_of(version: OpVersion, target: str) -> dict[str, str]:
 def verified_passports(version: OpVersion, trusted: TrustedKeys) -> list[Passport]:
     """The passports of an op version, each verified; one for every target that it has kernels for.
 
+    What else is said of the version is what was signed then: the digests of source, kernels and runtimes, and the op
+    manifest, which is the one in the source.
+
     Raises:
-        VerificationError: one does not verify, or is missing.
+        VerificationError: one does not verify, or is missing, or the config has another op manifest.
         RegistryError: a blob is damaged.
     """
     passports = [
@@ -41,11 +46,16 @@ def verified_passports(version: OpVersion, trusted: TrustedKeys) -> list[Passpor
         raise VerificationError(f"there are kernels for {target}, but no passport", where=version.reference)
     if len(set(targets)) != len(targets):
         raise VerificationError("two passports for one target", where=version.reference)
+    if not passports:
+        raise VerificationError("has no passport: nobody vouches for it", where=version.reference)
+    source = unpack(version.layer(SOURCE_TITLE), where=f"{version.reference}/{SOURCE_TITLE}")
+    if source.get(MANIFEST) != version.config.manifest.encode():
+        raise VerificationError("op.toml in the source is not the one in the config", where=version.reference)
     return passports
 
 
 def verify_version(version: OpVersion, trusted: TrustedKeys) -> list[Passport]:
-    """Verify everything about an op version: every blob, the source against its digest, every passport.
+    """Verify everything about an op version: every blob, the package against its digest, every passport.
 
     Raises:
         VerificationError: a passport does not verify, or the source is not the package that was built.
@@ -53,11 +63,8 @@ def verify_version(version: OpVersion, trusted: TrustedKeys) -> list[Passport]:
     """
     for layer in version.manifest.layers:
         version.layout.blob(layer)
-    files = version.files()
-    if (digest := tree_digest(files)) != version.config.package:
+    if (digest := tree_digest(version.files())) != version.config.package:
         raise VerificationError(
             f"the source has the digest {digest}, the config says {version.config.package}", where=version.reference
         )
-    if files["op.toml"].decode() != version.config.manifest:
-        raise VerificationError("op.toml in the source is not the one in the config", where=version.reference)
     return verified_passports(version, trusted)

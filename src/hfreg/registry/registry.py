@@ -15,15 +15,16 @@ from typing import Literal
 
 from hfreg.digests import short
 from hfreg.errors import RegistryError, UsageError
+from hfreg.kernels.artifact import SOURCE_TITLE, runtime_title
 from hfreg.ops.manifest import Manifest as OpManifest
 from hfreg.ops.package import load_manifest
 from hfreg.registry import media_types
 from hfreg.registry.archive import unpack
-from hfreg.registry.artifact import GOLDEN_TITLE, SOURCE_TITLE, OperatorArtifact, OperatorConfig, runtime_title
+from hfreg.registry.artifact import GOLDEN_TITLE, OperatorArtifact, OperatorConfig
 from hfreg.registry.layout import Layout
 from hfreg.registry.oci import EMPTY_CONFIG, Descriptor, Manifest
 from hfreg.resources import data_home
-from hfreg.versions import Reference, Version
+from hfreg.versions import NAME, Reference, Version
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class OpVersion:
 
     @cached_property
     def op_manifest(self) -> OpManifest:
+        """The op manifest as the config has it: to be relied on only after `hfreg.registry.passports` has verified."""
         return load_manifest(self.config.manifest, f"{self.reference}: op.toml")
 
     def layer(self, title: str) -> bytes:
@@ -72,18 +74,19 @@ class OpVersion:
         """The passports that refer to this version, by target.
 
         Raises:
-            RegistryError: a passport is damaged, or refers to something else than the index says.
+            RegistryError: a passport is damaged, or does not say what it is about.
         """
         found = []
         for entry in self.layout.index():
             if entry.artifact_type != media_types.PASSPORT:
                 continue
             manifest = self.layout.manifest(entry)
-            if manifest.subject is None:
-                raise RegistryError("a passport that refers to nothing", where=entry.digest)
+            target = manifest.annotations.get(media_types.TARGET)
+            if manifest.subject is None or target is None:
+                raise RegistryError("a passport that refers to nothing, or to no target", where=entry.digest)
             if manifest.subject.digest == self.entry.digest:
                 bundles = tuple(self.layout.blob(layer) for layer in manifest.layers)
-                found.append(PassportBundles(manifest.annotations[media_types.TARGET], bundles))
+                found.append(PassportBundles(target, bundles))
         return sorted(found, key=lambda passport: passport.target)
 
 
@@ -102,17 +105,31 @@ class Registry:
         """The published versions of every operator, by name.
 
         Raises:
-            RegistryError: the index is damaged.
+            RegistryError: the index is damaged, or has an entry that is neither an op version nor a passport.
         """
         found: dict[str, dict[Version, Descriptor]] = {}
         for entry in self.layout.index():
-            if entry.artifact_type != media_types.OPERATOR:
+            if entry.artifact_type == media_types.PASSPORT and media_types.REF_NAME not in entry.annotations:
                 continue
-            name, version = entry.annotations.get(media_types.TITLE, ""), entry.annotations.get(media_types.VERSION, "")
-            if entry.annotations.get(media_types.REF_NAME) != ref_name(name, version):
-                raise RegistryError(f"an entry of the index is misnamed: {entry.annotations}", where=self._where)
-            found.setdefault(name, {})[Version(version)] = entry
+            name, version = self._named(entry)
+            if version in found.setdefault(name, {}):
+                raise RegistryError(f"the index has two entries for {name}@{version}", where=self._where)
+            found[name][version] = entry
         return {name: dict(sorted(found[name].items())) for name in sorted(found)}
+
+    def _named(self, entry: Descriptor) -> tuple[str, Version]:
+        """The name and version of an op version's entry."""
+        annotations = entry.annotations
+        name, version = annotations.get(media_types.TITLE, ""), annotations.get(media_types.VERSION, "")
+        is_named = NAME.fullmatch(name) and annotations.get(media_types.REF_NAME) == ref_name(name, version)
+        try:
+            if entry.artifact_type == media_types.OPERATOR and is_named:
+                return name, Version(version)
+        except UsageError:
+            pass
+        raise RegistryError(
+            f"an entry of the index is misnamed: {entry.artifact_type} {annotations}", where=self._where
+        )
 
     @property
     def _where(self) -> str:
@@ -183,16 +200,16 @@ class Registry:
 
 
 def _check_config(manifest: Manifest, config: OperatorConfig, where: str) -> None:
-    """The config and the manifest list the same things."""
-    promised = {entry.key.slug: entry.digest for entry in config.kernels}
-    promised |= {runtime_title(target): digest for target, digest in config.runtimes.items()}
-    layers = {layer.title: layer.digest for layer in manifest.layers}
-    archives = {title: layers.pop(title, None) for title in (SOURCE_TITLE, GOLDEN_TITLE)}
-    if layers != promised or None in archives.values():
+    """The config and the manifest list the same things, each of them once."""
+    promised = [(entry.key.slug, entry.digest) for entry in config.kernels]
+    promised += [(runtime_title(target), digest) for target, digest in config.runtimes.items()]
+    layers = [(layer.title, layer.digest) for layer in manifest.layers]
+    archives = [layer for layer in layers if layer[0] in (SOURCE_TITLE, GOLDEN_TITLE)]
+    titles = {title for title, _ in layers}
+    if sorted(layers) != sorted(promised + archives) or len(titles) != len(layers) or len(archives) != 2:
         raise RegistryError("the config and the layers of the artifact do not agree", where=where)
-    if (config.name, config.version) != tuple(
-        manifest.annotations[k] for k in (media_types.TITLE, media_types.VERSION)
-    ):
+    named = manifest.annotations.get(media_types.TITLE), manifest.annotations.get(media_types.VERSION)
+    if (config.name, config.version) != named:
         raise RegistryError("the config and the manifest name different versions", where=where)
 
 

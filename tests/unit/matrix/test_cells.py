@@ -23,10 +23,19 @@ CLASSES = '[[classes]]\nname = "first"\n[[classes]]\nname = "second"\n'
 MANIFEST = samples.manifest(samples.UNARY)  # float32, float16; one class
 
 
-def record(kind: str = "float32", *, verdict: str = "passed", language: str = "halide", **more: Any) -> signing.Json:
-    name = f"sample.{kind}.general.{V3}.{language}"
+def record(
+    kind: str = "float32",
+    *,
+    verdict: str = "passed",
+    attribute_class: str = "general",
+    target: str = V3,
+    language: str = "halide",
+    **more: Any,
+) -> signing.Json:
+    name = f"sample.{kind}.{attribute_class}.{target}.{language}"
     value = None if verdict == "not_built" else signing.digest(name.encode())
-    return kernel_record(name, value, verdict=verdict, types={"T": kind}, language=language, **more)
+    fields = {"types": {"T": kind}, "attributeClass": attribute_class, "language": language}
+    return kernel_record(name, value, verdict=verdict) | fields | more
 
 
 def passport(*records: signing.Json, target: str = V3, key: Any = KEY, **more: Any) -> Passport:
@@ -62,7 +71,7 @@ def test_there_is_a_cell_for_each_version_type_class_and_target() -> None:
 
 def test_the_order_of_versions_targets_and_passports_does_not_matter() -> None:
     versions = [
-        VersionEvidence(MANIFEST, {V3: passport(record()), V4: passport(record(), target=V4)}),
+        VersionEvidence(MANIFEST, {V3: passport(record()), V4: passport(record(target=V4), target=V4)}),
         VersionEvidence(samples.manifest(samples.UNARY, version="1.1.0"), {}),
     ]
     backwards = [replace(v, passports=dict(reversed(list(v.passports.items())))) for v in reversed(versions)]
@@ -71,14 +80,14 @@ def test_the_order_of_versions_targets_and_passports_does_not_matter() -> None:
 
 @pytest.mark.parametrize("target", TARGETS[2:], ids=lambda target: target.name)
 def test_a_target_that_is_not_there_is_planned_whatever_a_passport_says(target: Target) -> None:
-    evidence = VersionEvidence(MANIFEST, {target.name: passport(record(), target=target.name)})
+    evidence = VersionEvidence(MANIFEST, {target.name: passport(record(target=target.name), target=target.name)})
     for cell in derive([evidence], [target]):
         assert (cell.state, cell.reason) == ("planned", f"the target is {target.maturity}")
         assert cell.evidence == () and cell.kernels == () and cell.serving is None
 
 
 def test_a_target_without_a_passport_is_untested() -> None:
-    evidence = VersionEvidence(MANIFEST, {V4: passport(record(), target=V4)})
+    evidence = VersionEvidence(MANIFEST, {V4: passport(record(target=V4), target=V4)})
     for cell in derive([evidence], TARGETS[:1]):
         assert (cell.state, cell.reason) == ("untested", "published without kernels for this target")
         assert cell.serving is None
@@ -214,7 +223,7 @@ def test_a_failed_cell_says_what_failed() -> None:
 
 def test_records_of_another_class_do_not_count() -> None:
     evidence = VersionEvidence(
-        samples.manifest(samples.UNARY + CLASSES), {V3: passport(record() | {"attributeClass": "second"})}
+        samples.manifest(samples.UNARY + CLASSES), {V3: passport(record(attribute_class="second"))}
     )
     states = {(dict(c.types)["T"], c.attribute_class): c.state for c in derive([evidence], TARGETS[:1])}
     assert states == {

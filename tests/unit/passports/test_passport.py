@@ -13,7 +13,7 @@ from unit import signing
 from unit.signing import KEY, PACKAGE, PUBLISHER, STRANGER, TRUSTED, Json, kernel_record
 
 REFERENCE, TARGET = "sample@1.0.0", "x86_64-v3"
-F32, F16 = (f"sample.{kind}.general.{TARGET}.halide" for kind in ("float32", "float16"))
+F32, F16, BF16 = (f"sample.{kind}.general.{TARGET}.halide" for kind in ("float32", "float16", "bfloat16"))
 KERNELS = {F32: "sha256:" + "1" * 64, F16: "sha256:" + "2" * 64}
 ARTIFACTS = KERNELS | {"source.tar": "sha256:" + "3" * 64, f"runtime.{TARGET}.so": "sha256:" + "4" * 64}
 RECORDS = [
@@ -206,20 +206,25 @@ def test_every_kernel_has_one_record_with_its_digest() -> None:
 
 
 def test_a_kernel_that_could_not_be_built_has_a_record_and_no_artifact() -> None:
-    passport = verify(with_records(*RECORDS, kernel_record("more", None, verdict="not_built", detail="halide: no")))
+    record = kernel_record(BF16, None, verdict="not_built", types={"T": "bfloat16"}, detail="halide: no")
+    passport = verify(with_records(*RECORDS, record))
     assert passport.verification.verdict == "failed"
-    assert passport.kernel("more").digest is None
+    assert passport.kernel(BF16).digest is None
 
 
 def test_a_kernel_without_a_digest_cannot_have_passed() -> None:
     # "digest: None where it could not be built": what was not built did not run, and the matrix would serve it.
-    with pytest.raises(VerificationError):
-        verify(with_records(*RECORDS, kernel_record("more", None, verdict="passed")))
+    types = {"T": "bfloat16"}
+    refused(
+        with_records(*RECORDS, kernel_record(BF16, None, types=types)), "has the verdict 'passed' and the digest None"
+    )
+    refused(with_records(*RECORDS, kernel_record(BF16, None, types=types, verdict="crashed")), "the digest None")
+    refused(with_records(RECORDS[0], RECORDS[1] | {"verdict": "not_built"}), "has the verdict 'not_built' and")
 
 
 @pytest.mark.parametrize("verdict", ["wrong_result", "not_run", "crashed", "timed_out", "not_repeatable"])
 def test_a_verdict_that_does_not_follow_from_the_records_is_refused(verdict: str) -> None:
-    record = kernel_record(F16, KERNELS[F16], verdict=verdict)
+    record = RECORDS[1] | {"verdict": verdict}
     message = "the verdict 'passed' does not follow from the kernels' own"
     refused(with_records(RECORDS[0], record, verdict="passed"), message)
     refused(with_records(RECORDS[0], record, verdict="not_run"), "the verdict 'not_run' does not follow")
@@ -238,14 +243,17 @@ def test_a_kernel_passes_only_where_its_data_sets_do() -> None:
     failed = DATA_SET | {"failed": 1, "failures": [{"case": "D1/a", "verdict": "wrong_result", "detail": ""}]}
     honest = RECORDS[0] | {"dataSets": [DATA_SET]}
     assert verify(with_records(honest, RECORDS[1])).verification.verdict == "passed"
-    with pytest.raises(VerificationError):
-        verify(with_records(RECORDS[0] | {"dataSets": [DATA_SET, failed]}, RECORDS[1]))
+    refused(
+        with_records(RECORDS[0] | {"dataSets": [DATA_SET, failed]}, RECORDS[1]), f"{F32} has passed with cases that"
+    )
 
 
-def test_a_record_speaks_of_the_types_that_its_kernel_is_named_for() -> None:
+@pytest.mark.parametrize(
+    "change", [{"types": {"T": "float16"}}, {"attributeClass": "last"}, {"language": "c"}], ids=lambda c: next(iter(c))
+)
+def test_a_record_speaks_of_what_its_kernel_is_named_for(change: Json) -> None:
     # The matrix takes types and class from the record: a float32 kernel must not be entered as a float16 one.
-    with pytest.raises(VerificationError):
-        verify(with_records(RECORDS[0] | {"types": {"T": "float16"}}, RECORDS[1]))
+    refused(with_records(RECORDS[0] | change, RECORDS[1]), f"the verification's record of {F32} speaks of sample.")
 
 
 @pytest.mark.parametrize("name", ["runtime", "source"])

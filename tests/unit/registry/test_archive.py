@@ -16,7 +16,9 @@ from hfreg.registry.archive import pack, unpack
 names = st.from_regex(r"[a-z0-9_]{1,8}(/[a-z0-9_.-]{1,60}){0,3}", fullmatch=True).filter(
     lambda name: not {"", ".", ".."} & set(name.split("/"))
 )
-trees = st.dictionaries(names | st.just("long/" + "n" * 150), st.binary(max_size=1100), max_size=4)
+trees = st.dictionaries(names | st.just("long/" + "n" * 150), st.binary(max_size=1100), max_size=4).filter(
+    lambda tree: not any(name.startswith(f"{other}/") for name in tree for other in tree)
+)
 
 
 def member(name: str, content: bytes = b"x", **fields: object) -> tuple[tarfile.TarInfo, bytes]:

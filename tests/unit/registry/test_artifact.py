@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from hfreg.errors import RegistryError
+from hfreg.kernels.artifact import runtime_title
 from hfreg.registry import media_types
-from hfreg.registry.artifact import OperatorConfig, make_artifact, runtime_title, source_archive
+from hfreg.registry.artifact import OperatorConfig, make_artifact, source_archive
 from unit import publishing, signing
 from unit.publishing import V3, V4
 from unit.samples import package_files

@@ -6,8 +6,10 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+
+from hfreg.digests import is_digest
 
 
 class PredicateModel(BaseModel):
@@ -24,7 +26,7 @@ class PredicateModel(BaseModel):
     )
 
 
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
 def _check_timestamp(text: str) -> str:
@@ -35,7 +37,7 @@ def _check_timestamp(text: str) -> str:
 
 
 def _check_digest(text: str) -> str:
-    if not re.fullmatch(r"sha256:[0-9a-f]{64}", text):
+    if not is_digest(text):
         raise ValueError("not a digest of the form sha256:<64 hexadecimal digits>")
     return text
 
@@ -43,6 +45,8 @@ def _check_digest(text: str) -> str:
 Timestamp = Annotated[str, AfterValidator(_check_timestamp)]
 """A UTC time, RFC 3339, whole seconds, with Z."""
 Digest = Annotated[str, AfterValidator(_check_digest)]
+Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+"""SHA-256 as hexadecimal digits."""
 
 
 def format_time(moment: datetime) -> str:

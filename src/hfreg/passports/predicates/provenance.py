@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
-from hfreg.passports.predicates.base import PredicateModel, Timestamp
+from hfreg.passports.predicates.base import Hex, PredicateModel, Timestamp
 
 PROVENANCE_TYPE = "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "https://hfreg.dev/build/v1"
 LOCAL_BUILDER = "https://hfreg.dev/builder/local/v1"
+
+
+class DigestSet(PredicateModel):
+    """The digests of something."""
+
+    sha256: Hex
 
 
 class ResourceDescriptor(PredicateModel):
@@ -16,8 +22,7 @@ class ResourceDescriptor(PredicateModel):
 
     uri: str
     """A package URL."""
-    digest: dict[Literal["sha256"], str]
-    """Hexadecimal SHA-256."""
+    digest: DigestSet
     name: str = ""
 
 
