@@ -34,6 +34,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--hfreg-threads", default=DEFAULT_THREADS, metavar="N,N", help="numbers of threads to measure with"
     )
+    group.addoption(
+        "--hfreg-no-class-schedules", action="store_true", help="do not measure hand schedules against class schedules"
+    )
     group.addoption("--hfreg-budget", type=float, default=0.4, metavar="SECONDS", help="time for one measurement")
 
 
@@ -117,11 +120,15 @@ class CaseItem(pytest.Item):
 
         from hfreg.digests import sha256
         from hfreg.evaluation.evaluate import run_cases
+        from hfreg.ops.reference import Reference
 
         kernel = self.parent.kernel
         seed = sha256(f"{kernel.digest}/{secrets.token_hex(8)}".encode())
-        ran = run_cases(self.parent.package, kernel, seed=seed, data_sets=[self._data_set], only=self._case_name)
-        results = list(ran)
+        with Reference(self.parent.package) as reference:
+            ran = run_cases(
+                self.parent.package, kernel, reference, seed=seed, data_sets=[self._data_set], only=self._case_name
+            )
+            results = list(ran)
         failed = [result for result in results if result.verdict != "passed"]
         if failed:
             lines = [f"{result.case.label}: {result.verdict}: {result.detail}" for result in failed[:5]]
@@ -201,6 +208,8 @@ def _efficiency(owner: KernelBenchmarks, workload: Workload, hand: Subject, here
     from hfreg.kernels.artifact import type_tuples
     from hfreg.kernels.build import build_kernel
 
+    if owner.config.getoption("--hfreg-no-class-schedules"):
+        return {}
     is_first = owner.key.types == type_tuples(owner.package.manifest)[0]
     if owner.kernel.notes.get("schedule") != "hand" or here.threads != 1 or not is_first:
         return {}

@@ -5,19 +5,40 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hfreg.errors import MachineError, RunError
-from hfreg.kernels.artifact import KernelKey
+from hfreg.kernels.artifact import KernelKey, type_tuples
 from hfreg.ops.package import OpPackage, copy_package
 from hfreg.processes import Exited, clean_environment, run
 from hfreg.resources import cache_home
 
 TIMEOUT_S = 1800.0
-_OPTIONS = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "-c", "/dev/null")
+_PLUGINS = ("pytest_benchmark.plugin", "hfreg.pytest_plugin")
+_OPTIONS = ("-q", "-p", "no:cacheprovider", *(word for name in _PLUGINS for word in ("-p", name)), "-c", "/dev/null")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured."""
+
+    threads: tuple[int, ...] = (1, 2)
+    budget_s: float = 0.4
+    """Time for one measurement."""
+    all_types: bool = True
+    """Else only kernels of the first of the package's element types."""
+    against_class_schedules: bool = True
+    """Whether hand schedules are measured against class schedules too."""
+
+
+FULL = Effort()
+EFFORTS: dict[str, Effort | None] = {
+    "full": FULL,
+    "quick": Effort(budget_s=0.1, all_types=False, against_class_schedules=False),
+    "none": None,
+}
 
 
 @dataclass(frozen=True)
@@ -57,10 +78,9 @@ class BenchRecord:
 def run_benchmarks(
     package: OpPackage,
     target: str,
+    effort: Effort,
     *,
     language: str | None = None,
-    threads: Sequence[int] = (1, 2),
-    budget_s: float = 0.4,
     type_slug: str | None = None,
 ) -> list[BenchRecord]:
     """Measure the workloads of a package on a target that runs here natively.
@@ -68,27 +88,29 @@ def run_benchmarks(
     Args:
         package: the op package.
         target: the target's name.
+        effort: how much to measure.
         language: only kernels in this language.
-        threads: numbers of threads.
-        budget_s: time for one measurement.
         type_slug: only kernels of these element types.
 
     Raises:
         RunError: a measurement failed.
         MachineError: the benchmark process did not survive.
     """
+    if not effort.all_types:
+        type_slug = KernelKey(package.name, type_tuples(package.manifest)[0], "", target, "").type_slug
     with tempfile.TemporaryDirectory(prefix="hfreg-bench-") as name:
         folder = Path(name) / package.name
         copy_package(package, folder)
         results = Path(name) / "results.json"
         command = [
             sys.executable, "-P", "-s", "-m", "pytest", *_OPTIONS, f"--rootdir={name}", "--hfreg-bench",
-            f"--hfreg-target={target}", f"--hfreg-threads={','.join(map(str, threads))}",
-            f"--hfreg-budget={budget_s}", f"--benchmark-json={results}",
+            f"--hfreg-target={target}", f"--hfreg-threads={','.join(map(str, effort.threads))}",
+            f"--hfreg-budget={effort.budget_s}", f"--benchmark-json={results}",
+            *([] if effort.against_class_schedules else ["--hfreg-no-class-schedules"]),
             *([f"--hfreg-language={language}"] if language else []),
             *([f"--hfreg-types={type_slug}"] if type_slug else []), str(folder),
         ]  # fmt: skip
-        environment = clean_environment(HFREG_CACHE=str(cache_home()))
+        environment = clean_environment(HFREG_CACHE=str(cache_home()), PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
         ending = run(command, timeout_s=TIMEOUT_S, cwd=Path(name), env=environment)
         if not isinstance(ending, Exited):
             raise MachineError(f"the benchmark process ended with {ending}", where=package.name)

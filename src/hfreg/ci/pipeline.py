@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from hfreg.ci.bench import BenchRecord, run_benchmarks
+from hfreg.ci.bench import FULL, BenchRecord, Effort, run_benchmarks
 from hfreg.ci.plan import plan
 from hfreg.ci.verify import Finding, StartProgress, examine
 from hfreg.digests import sha256
 from hfreg.errors import RegistryError
 from hfreg.evaluation.environment import MachineDescription, describe_machine
 from hfreg.evaluation.store import evaluator_digest
-from hfreg.kernels.artifact import Kernel
+from hfreg.kernels.artifact import SOURCE_TITLE, Kernel, runtime_title
 from hfreg.kernels.build import build_all, build_runtime, build_tools
 from hfreg.kernels.targets import Target
 from hfreg.ops.check import check_package
 from hfreg.ops.package import OpPackage
 from hfreg.passports.issue import KernelFindings, Signer, TargetFindings, issue_passport
 from hfreg.passports.predicates.verification import Peaks, PerformanceRecord
-from hfreg.registry.artifact import SOURCE_TITLE, OperatorArtifact, make_artifact, runtime_title, source_archive
+from hfreg.registry.artifact import OperatorArtifact, make_artifact, source_archive
 from hfreg.registry.registry import PassportBundles, Registry, check_same
 
 Clock = Callable[[], datetime]
@@ -50,8 +50,8 @@ class Pipeline:
     registry: Registry
     signer: Signer
     jobs: int = 1
-    measure: bool = True
-    """Whether to take times."""
+    effort: Effort | None = FULL
+    """How much to measure; None: no times are taken."""
     start_progress: Callable[[str], StartProgress] = lambda _: lambda _: lambda _: None
     clock: Clock = lambda: datetime.now(UTC)
 
@@ -79,7 +79,7 @@ class Pipeline:
                 where=package.manifest.reference,
                 hint="`hfreg test` shows what is wrong",
             )
-        records = self._measure(package, targets) if self.measure else []
+        records = self._measure(package, targets, self.effort) if self.effort else []
         passports = [
             PassportBundles(
                 goal.name, issue_passport(self._findings(package, goal, findings, records, started), self.signer)
@@ -96,12 +96,12 @@ class Pipeline:
         runtimes = {goal.name: build_runtime(goal) for goal in targets if _is_native(goal)}
         return make_artifact(package, [kernel for kernel in built if isinstance(kernel, Kernel)], runtimes)
 
-    def _measure(self, package: OpPackage, targets: Sequence[Target]) -> list[BenchRecord]:
+    def _measure(self, package: OpPackage, targets: Sequence[Target], effort: Effort) -> list[BenchRecord]:
         goals = [goal for goal in targets if _is_native(goal) and not goal.why_not_here()]
         step = self.start_progress(f"measuring {package.manifest.reference}")(len(goals))
         records: list[BenchRecord] = []
         for goal in goals:
-            records += run_benchmarks(package, goal.name)
+            records += run_benchmarks(package, goal.name, effort)
             step(goal.name)
         return records
 

@@ -16,6 +16,7 @@ from hfreg.kernels.artifact import Kernel, KernelKey
 from hfreg.kernels.build import Failed, build_kernel
 from hfreg.kernels.targets import Target, target
 from hfreg.ops.package import OpPackage
+from hfreg.ops.reference import Reference
 
 StartProgress = Callable[[int], Callable[[str], None]]
 """Takes the number of steps; what it gives is called with a label when a step is done."""
@@ -94,19 +95,19 @@ def examine(
     step = progress(len(keys))
 
     def work(key: KernelKey) -> Finding:
-        finding = _examine(package, key, nonce)
+        finding = _examine(package, key, reference, nonce)
         step(f"{key.slug} {finding.verdict}")
         return finding
 
-    with ThreadPoolExecutor(jobs) as pool:
+    with Reference(package) as reference, ThreadPoolExecutor(jobs) as pool:
         return list(pool.map(work, keys))
 
 
-def _examine(package: OpPackage, key: KernelKey, nonce: str) -> Finding:
+def _examine(package: OpPackage, key: KernelKey, reference: Reference, nonce: str) -> Finding:
     try:
         kernel = build_kernel(package, key)
     except BuildError as error:
         return Finding(Failed(key, error), None, str(error))
     if reason := target(key.target).why_not_here():
         return Finding(kernel, None, f"unsupported here: {reason}")
-    return Finding(kernel, evaluate_or_recall(package, kernel, nonce=nonce))
+    return Finding(kernel, evaluate_or_recall(package, kernel, reference, nonce=nonce))

@@ -40,7 +40,7 @@ def command(
     as_json: bool,
 ) -> None:
     """Measure, and print a table with the geometric means of the ratios."""
-    from hfreg.ci.bench import run_benchmarks
+    from hfreg.ci.bench import Effort, run_benchmarks
     from hfreg.ci.plan import chosen_targets
     from hfreg.errors import MachineError
     from hfreg.kernels.targets import host_targets
@@ -52,20 +52,28 @@ def command(
     for goal in goals:
         if reason := goal.why_not_here():
             raise MachineError(f"{goal.name} cannot be measured here: {reason}")
-    numbers = [int(text) for text in threads.split(",")]
+    effort = Effort(threads=_numbers(threads), budget_s=budget)
     steps = Progress("measuring", len(packages) * len(goals))
     records: list[Any] = []
     for package in packages:
         for goal in goals:
-            found = run_benchmarks(
-                package, goal.name, language=language, threads=numbers, budget_s=budget, type_slug=type_slug
-            )
+            found = run_benchmarks(package, goal.name, effort, language=language, type_slug=type_slug)
             steps.step(f"{package.name} {goal.name}")
             records += found
     if as_json:
         print_json([record.as_json() for record in records])
     else:
         _print(records)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        numbers = tuple(map(int, text.split(",")))
+    except ValueError:
+        numbers = ()
+    if not numbers or min(numbers) < 1:
+        raise click.BadParameter(f"{text!r} is no list of numbers from 1, such as 1,2", param_hint="--threads")
+    return numbers
 
 
 def _print(records: list[Any]) -> None:

@@ -22,18 +22,25 @@ from hfreg.cli.options import (
 @package_arguments
 @registry_option
 @target_option
-@click.option("--no-bench", is_flag=True, help="Take no times: the passports then say nothing about performance.")
+@click.option(
+    "--measure",
+    type=click.Choice(["full", "quick", "none"]),
+    default="full",
+    show_default=True,
+    help="What to measure: everything; the first element type, briefly; or nothing.",
+)
 @jobs_option
 @json_option
 def command(
     paths: tuple[Path, ...],
     registry: Path | None,
     targets: tuple[str, ...],
-    no_bench: bool,
+    measure: str,
     jobs: int,
     as_json: bool,
 ) -> None:
     """Publish each package; the first one that is refused ends the run."""
+    from hfreg.ci.bench import EFFORTS
     from hfreg.ci.pipeline import Pipeline, Publication
     from hfreg.ci.plan import chosen_targets
     from hfreg.ops.package import load_package
@@ -51,7 +58,7 @@ def command(
         registry=Registry.open(registry),
         signer=LocalSigner(key),
         jobs=jobs,
-        measure=not no_bench,
+        effort=EFFORTS[measure],
         start_progress=lambda title: lambda total: Progress(title, total).step,
     )
     done: list[Publication] = []

@@ -29,7 +29,7 @@ from hfreg.kernels.runner.client import Call, KernelRunner, Ran, Reported, RunOu
 from hfreg.ops.binding import bind
 from hfreg.ops.package import OpPackage
 from hfreg.ops.reference import Expected, Reference
-from hfreg.ops.signature import Signature, Types
+from hfreg.ops.signature import Attributes, Signature, Types
 from hfreg.processes import TimedOut
 
 DATA_SETS = ("D0", "D1", "D2", "D5")
@@ -153,22 +153,29 @@ def make_cases(
 
 
 def evaluate_kernel(
-    package: OpPackage, kernel: Kernel, *, nonce: str, data_sets: Iterable[str] = DATA_SETS
+    package: OpPackage, kernel: Kernel, reference: Reference, *, nonce: str, data_sets: Iterable[str] = DATA_SETS
 ) -> KernelEvaluation:
     """Run all data sets on one kernel.
 
     Args:
         package: the op package.
         kernel: the kernel; it is built for a target that runs on this machine.
+        reference: the package's reference.
         nonce: what the author of the kernel did not know. With the kernel's digest it is the seed.
         data_sets: which sets.
     """
     seed = sha256(f"{kernel.digest}/{nonce}".encode())
-    return summarize(list(run_cases(package, kernel, seed=seed, data_sets=data_sets)), nonce, seed)
+    return summarize(list(run_cases(package, kernel, reference, seed=seed, data_sets=data_sets)), nonce, seed)
 
 
 def run_cases(
-    package: OpPackage, kernel: Kernel, *, seed: str, data_sets: Iterable[str], only: str | None = None
+    package: OpPackage,
+    kernel: Kernel,
+    reference: Reference,
+    *,
+    seed: str,
+    data_sets: Iterable[str],
+    only: str | None = None,
 ) -> Iterator[CaseResult]:
     """Run data sets on one kernel, case by case.
 
@@ -178,12 +185,13 @@ def run_cases(
     Args:
         package: the op package.
         kernel: the kernel.
+        reference: the package's reference.
         seed: a digest; the same seed gives the same cases.
         data_sets: which sets.
         only: the name of the one case to run.
     """
     signature = next(s for s in package.signatures if s.class_name == kernel.key.attribute_class)
-    with Reference(package) as reference, KernelRunner(kernel) as runner:
+    with KernelRunner(kernel) as runner:
         for data_set in data_sets:
             missing = {} if only else _necessary_cases(data_set, kernel)
             for case in make_cases(package, kernel, signature, seed=seed, data_sets=[data_set]):
@@ -216,7 +224,7 @@ def evaluate_case(
     shapes = [None if array is None else array.shape for array in case.inputs]
     binding = bind(signature, shapes, case.attributes)
     try:
-        expected = _expect(package, case, types, reference)
+        expected = _expect(package, case, binding.attributes, types, reference)
     except RunError as error:
         return CaseResult(case, "reference_failed", str(error))
     call = Call(
@@ -234,13 +242,13 @@ def evaluate_case(
     return _judge(package, signature, kernel, case, runner.call(call), expected)
 
 
-def _expect(package: OpPackage, case: Case, types: Types, reference: Reference) -> Expected:
+def _expect(package: OpPackage, case: Case, attributes: Attributes, types: Types, reference: Reference) -> Expected:
     """The expected outputs and the error scale. A golden result takes the place of the reference's."""
     source = rule(package.manifest.accuracy).scale
-    expected = reference(case.inputs, case.attributes, types=types, scale=source == "reference")
+    expected = reference(case.inputs, attributes, types=types, scale=source == "reference")
     if source == "absolute":
         absolute = [None if array is None else np.abs(array) for array in case.inputs]
-        magnitude = reference(absolute, case.attributes, types=types, scale=False).outputs[0]
+        magnitude = reference(absolute, attributes, types=types, scale=False).outputs[0]
         expected = Expected(expected.outputs, np.abs(magnitude).astype(np.float64))
     if case.expected is None:
         return expected

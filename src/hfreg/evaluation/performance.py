@@ -42,6 +42,10 @@ PAUSE_S = 0.002
 """After the peer: its threads spin for a while, and would take a core from the kernel."""
 MIN_TIMED_S = 100e-6
 """A shorter call is repeated within one measurement."""
+PEAK_REPEATS = (5, 15)
+"""How often a peak is measured, at least and at most."""
+PEAK_S = 0.1
+"""Seconds after which a peak has been measured often enough."""
 STREAMED_BYTES = 64e6
 """Bytes that one measurement of a bandwidth moves, at least."""
 MIN_PARALLEL_BYTES = 256 << 10
@@ -90,7 +94,7 @@ class Session:
     def gflop_s(self) -> float:
         """P_peak: fused multiply-adds on independent registers."""
         threads, rounds = ctypes.c_int32(self.threads), ctypes.c_int64(200_000)
-        return _best_rate(lambda: float(self._loops.hfreg_peak_fma(self._context, threads, rounds)), repeats=15) / 1e9
+        return _best_rate(lambda: float(self._loops.hfreg_peak_fma(self._context, threads, rounds))) / 1e9
 
     def bandwidth_gb_s(self, total: float) -> float:
         """B_peak of a loop of two loads and a store, over `total` bytes in all."""
@@ -105,7 +109,7 @@ class Session:
             def work() -> float:
                 return float(self._loops.hfreg_peak_stream(self._context, tasks, *pointers, count, repeats))
 
-            self._bandwidths[elements] = _best_rate(work, repeats=9) / 1e9
+            self._bandwidths[elements] = _best_rate(work) / 1e9
         return self._bandwidths[elements]
 
 
@@ -228,10 +232,13 @@ def _warm(run: Callable[[], None]) -> None:
         run()
 
 
-def _best_rate(work: Callable[[], float], *, repeats: int) -> float:
-    best = 0.0
-    for _ in range(repeats):
+def _best_rate(work: Callable[[], float]) -> float:
+    """What is done in a second, the best of several times."""
+    best, began = 0.0, time.perf_counter()
+    for number in range(PEAK_REPEATS[1]):
         started = time.perf_counter()
+        if number >= PEAK_REPEATS[0] and started - began > PEAK_S:
+            break
         done = work()
         best = max(best, done / (time.perf_counter() - started))
     return best

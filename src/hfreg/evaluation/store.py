@@ -12,6 +12,7 @@ from hfreg.evaluation.evaluate import DATA_SETS, KernelEvaluation, evaluate_kern
 from hfreg.files import write_atomic
 from hfreg.kernels.artifact import Kernel
 from hfreg.ops.package import OpPackage
+from hfreg.ops.reference import Reference
 from hfreg.resources import cache_home
 
 _ADAPTER = TypeAdapter(KernelEvaluation)
@@ -30,7 +31,7 @@ def evaluator_digest() -> str:
     return tree_digest(files)
 
 
-def evaluate_or_recall(package: OpPackage, kernel: Kernel, *, nonce: str) -> KernelEvaluation:
+def evaluate_or_recall(package: OpPackage, kernel: Kernel, reference: Reference, *, nonce: str) -> KernelEvaluation:
     """Evaluate a kernel, or recall what the same evaluation of the same kernel found."""
     action = json_digest(
         {
@@ -47,7 +48,7 @@ def evaluate_or_recall(package: OpPackage, kernel: Kernel, *, nonce: str) -> Ker
         return _ADAPTER.validate_json(stored.read_bytes())
     except (OSError, ValidationError):
         pass
-    evaluation = evaluate_kernel(package, kernel, nonce=nonce)
+    evaluation = evaluate_kernel(package, kernel, reference, nonce=nonce)
     stored.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(stored, _ADAPTER.dump_json(evaluation))
     return evaluation

@@ -6,6 +6,7 @@ Only zig's C front end and its linkers are used, on freestanding objects: no C l
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -82,21 +83,21 @@ def halide() -> Tool:
     Raises:
         MachineError: it is not installed.
     """
-    return _tool("halide", "halide", "libHalide.so")
+    return _tool("halide", "halide", "lib*/libHalide.so*")
 
 
-def _tool(name: str, wheel: str, file: str) -> Tool:
-    try:
-        distribution = importlib.metadata.distribution(wheel)
-    except importlib.metadata.PackageNotFoundError as error:
+def _tool(name: str, package: str, pattern: str) -> Tool:
+    """A tool that a wheel brings: of the files of its package that match a pattern, the one with the shortest name."""
+    found = importlib.util.find_spec(package)
+    if found is None or not found.submodule_search_locations:
         raise MachineError(
             f"{name} is not installed", hint="building kernels needs the extra: pip install 'hfreg[build]'"
-        ) from error
-    paths = [Path(str(distribution.locate_file(entry))) for entry in distribution.files or ()]
-    found = [path for path in paths if path.name == file or path.name.startswith(f"{file}.")]
-    if not found:
-        raise MachineError(f"the wheel {wheel} holds no {file}", hint=f"install {wheel} again")
-    return Tool(name, distribution.version, min(found, key=lambda path: (len(path.name), str(path))).resolve())
+        )
+    folder = Path(found.submodule_search_locations[0])
+    paths = sorted(folder.glob(pattern), key=lambda path: (len(path.name), path.name))
+    if not paths:
+        raise MachineError(f"{folder} holds no {pattern}", hint=f"install {package} again")
+    return Tool(name, importlib.metadata.version(package), paths[0].resolve())
 
 
 def compile_c(source: Path, output: Path, target: Target, *, flags: Sequence[str] = (), optimize: str = "-O2") -> None:

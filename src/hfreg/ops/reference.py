@@ -1,4 +1,4 @@
-"""The reference of a package, run in a child process."""
+"""The reference of a package, run in child processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hfreg.arrays import Array
 from hfreg.errors import RunError
 from hfreg.ops.package import OpPackage, copy_package
 from hfreg.ops.signature import Attributes, Types
-from hfreg.processes import Worker, clean_environment, python_command
+from hfreg.processes import Worker, WorkerPool, clean_environment, python_command
 from hfreg.wire import Message, jsonable
 
 TIMEOUT_S = 60.0
@@ -30,7 +30,7 @@ class Expected:
 
 
 class Reference:
-    """A child process that runs `reference.py`. A context manager."""
+    """Child processes that run `reference.py`, one for each thread that calls. A context manager."""
 
     def __init__(self, package: OpPackage) -> None:
         self._package = package
@@ -38,7 +38,7 @@ class Reference:
         folder = Path(self._folder.name)
         copy_package(package, folder)
         command = python_command("hfreg.ops.reference_worker", str(folder), package.name)
-        self._worker = Worker(command, env=clean_environment(), cwd=folder)
+        self._workers = WorkerPool(lambda: Worker(command, env=clean_environment(), cwd=folder))
 
     def __call__(
         self, inputs: Sequence[Array | None], attributes: Attributes, *, types: Types, scale: bool
@@ -59,7 +59,7 @@ class Reference:
         used = {name: value for name, value in attributes.items() if name in self._package.reference_attributes}
         named = {variable: dtype.name for variable, dtype in types.items()}
         body = {"inputs": names, "attributes": jsonable(used), "types": named, "scale": scale}
-        answer = self._worker.ask(Message(body, arrays), timeout_s=TIMEOUT_S)
+        answer = self._workers.ask(Message(body, arrays), timeout_s=TIMEOUT_S)
         where = f"{self._package.name}/reference.py"
         if not isinstance(answer, Message):
             raise RunError(f"the reference process ended: {answer}", where=where)
@@ -75,5 +75,5 @@ class Reference:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._worker.__exit__(kind, error, trace)
+        self._workers.close()
         self._folder.cleanup()

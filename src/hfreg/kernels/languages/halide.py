@@ -7,6 +7,7 @@ of the service.
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -71,7 +72,9 @@ def _workers(hash_seed: int) -> WorkerPool:
     """The processes that compile with one hash seed."""
     command = python_command("hfreg.kernels.languages.halide_worker")
     environment = clean_environment(PYTHONHASHSEED=str(hash_seed))
-    return WorkerPool(lambda: Worker(command, env=environment, cwd=Path("/")))
+    pool = WorkerPool(lambda: Worker(command, env=environment, cwd=Path("/")))
+    atexit.register(pool.close)
+    return pool
 
 
 def _argument_table(answer: dict[str, Any]) -> str:
