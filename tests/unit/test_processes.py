@@ -82,7 +82,8 @@ def test_a_process_that_a_signal_ends_says_which(number: signal.Signals) -> None
 def test_a_real_time_signal_ends_a_process_like_any_other() -> None:
     # Linux has the signals 34 to 64 (signal(7)); Python names only the first and the last of them.
     ending = run(python("import os; os.kill(os.getpid(), 40)"), timeout_s=LONG_S, env={})
-    assert isinstance(ending, Killed)
+    assert ending == Killed(40, "")
+    assert str(ending) == f"signal 40 ({signal.strsignal(40)})"
 
 
 def test_a_process_is_killed_at_its_deadline() -> None:

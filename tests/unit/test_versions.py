@@ -96,6 +96,11 @@ def test_the_order_is_total_and_build_metadata_breaks_ties(a: Version, b: Versio
         assert (a < b) == (a.text < b.text)
 
 
+def test_any_release_ranks_above_any_pre_release() -> None:
+    ordered = ["1.0.0-rc.1", "2.0.0-rc.1", "1.0.0", "1.10.0"]
+    assert [str(version) for version in sorted(map(Version, reversed(ordered)), key=lambda v: v.rank)] == ordered
+
+
 @given(versions)
 def test_numbers_and_pre_releases_are_read_off_the_text(version: Version) -> None:
     core, dash, _ = version.text.partition("+")[0].partition("-")

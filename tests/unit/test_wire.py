@@ -108,6 +108,8 @@ def header(**entry: Any) -> bytes:
         pytest.param(raw(header(shape=[-2, -1]), b"\0" * 8), id="two negative extents"),
         pytest.param(raw(header(shape=[2**30, 2])), id="more than 4 GiB"),
         pytest.param(raw(header(shape=[1e999])), id="infinite extent"),
+        pytest.param(raw(header(shape=[2.0]), b"\0" * 8), id="extent is a float"),
+        pytest.param(raw(header(shape=["2"]), b"\0" * 8), id="extent is text"),
         pytest.param(raw(header(shape=[0, 10**30])), id="no bytes, but an extent beyond any array"),
         pytest.param(raw(header(shape=[1] * 65), b"\0" * 4), id="more axes than an array has"),
         pytest.param(raw(b"[" * 1_000_000), id="nested too deeply"),

@@ -140,7 +140,7 @@ def _plain(attribute: AttributeProto) -> Any:
     return _plain_item(value) if isinstance(value, (int, float, bytes)) else [_plain_item(item) for item in value]
 
 
-def _plain_item(value: float | bytes) -> float | str:
+def _plain_item(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     return float(str(np.float32(value))) if isinstance(value, float) else value  # 0.1, as a manifest writes it
@@ -152,7 +152,8 @@ def _value_type(proto: onnx.TypeProto) -> ValueType:
     tensor = proto.tensor_type
     shape: PartialShape | None = None
     if tensor.HasField("shape"):
-        shape = tuple(int(d.dim_value) if d.HasField("dim_value") else None for d in tensor.shape.dim)
+        extents = (int(d.dim_value) if d.HasField("dim_value") else -1 for d in tensor.shape.dim)
+        shape = tuple(extent if extent >= 0 else None for extent in extents)
     return _typed(tensor.elem_type, shape)
 
 

@@ -42,8 +42,9 @@ def verified_passports(version: OpVersion, trusted: TrustedKeys) -> list[Passpor
         for stored in version.passports()
     ]
     targets = [passport.target for passport in passports]
-    for target in sorted({entry.key.target for entry in version.config.kernels} - set(targets)):
-        raise VerificationError(f"there are kernels for {target}, but no passport", where=version.reference)
+    served = {entry.key.target for entry in version.config.kernels} | set(version.config.runtimes)
+    for target in sorted(served - set(targets)):
+        raise VerificationError(f"there are artifacts for {target}, but no passport", where=version.reference)
     if len(set(targets)) != len(targets):
         raise VerificationError("two passports for one target", where=version.reference)
     if not passports:

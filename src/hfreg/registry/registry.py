@@ -6,6 +6,7 @@ Reading verifies digests at every step; whether a passport may be believed is th
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -122,11 +123,9 @@ class Registry:
         annotations = entry.annotations
         name, version = annotations.get(media_types.TITLE, ""), annotations.get(media_types.VERSION, "")
         is_named = NAME.fullmatch(name) and annotations.get(media_types.REF_NAME) == ref_name(name, version)
-        try:
+        with contextlib.suppress(UsageError):
             if entry.artifact_type == media_types.OPERATOR and is_named:
                 return name, Version(version)
-        except UsageError:
-            pass
         raise RegistryError(
             f"an entry of the index is misnamed: {entry.artifact_type} {annotations}", where=self._where
         )

@@ -59,6 +59,7 @@ CASES: list[tuple[str, VersionEvidence, dict[str, Any], str]] = [
     ("attribute", UNARY, {"attributes": {"axis": 1}}, "sample has no attribute 'axis'"),
     ("attribute", SOFTMAX, {"attributes": {"axis": "1"}}, "expected one int, got '1'"),
     ("attribute", MODES, {"attributes": {"mode": "c"}}, "'c' is not served; served: 'a', 'b'"),
+    ("attribute", SOFTMAX, {"attributes": {"axis": "?"}}, "the value of axis is not known"),
     ("type", UNARY, {"types": ("int32",)}, "x is int32, served: float32, float16"),
     ("type", UNARY, {"types": ("?",)}, "the element type of x is not known"),
     ("type", UNARY, {"types": ("string",)}, "x is string, served: float32, float16"),
@@ -193,6 +194,14 @@ def test_where_nothing_serves_the_best_candidate_says_why() -> None:
         ("sample@2.0.0", "failed"),
     }
     assert found.reason == Rejection("sample@2.0.0", "failed", "crashed")
+
+
+def test_a_lower_version_that_gets_further_says_why() -> None:
+    found = matrix(
+        operator(samples.UNARY, "crashed", version="1.0.0"),
+        operator(samples.UNARY, version="2.0.0", since_versions=(14,)),
+    ).resolve(request(), V3)
+    assert found.reason == Rejection("sample@1.0.0", "failed", "crashed")
 
 
 def test_a_pre_release_does_not_serve_where_a_release_does() -> None:

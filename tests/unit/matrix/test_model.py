@@ -60,6 +60,11 @@ def test_the_version_of_an_operator_is_the_newest_that_the_opset_has(opset: int,
     assert nodes_of(model)["main/Relu_0"].since_version == since
 
 
+def test_an_opset_that_no_schema_can_have_is_taken_as_it_is() -> None:
+    model = make_model([RELU], [value("x")], [value("y")], opsets=[("", 2**40)])
+    assert nodes_of(model)["main/Relu_0"].since_version in (14, 2**40)
+
+
 def test_the_domain_of_onnx_has_two_names() -> None:
     node = helper.make_node("Relu", ["x"], ["y"], domain="ai.onnx")
     model = make_model([node], [value("x")], [value("y")], opsets=[("ai.onnx", 13)])
@@ -97,12 +102,13 @@ def test_shapes_that_are_missing_in_part_or_whole_are_not_known() -> None:
         value("c", None),
         value("d", (0, 5)),
         value("e", ()),
+        value("g", (-1, 4)),
         helper.make_value_info("f", helper.make_sequence_type_proto(helper.make_tensor_type_proto(FLOAT, [1]))),
     ]
-    nodes = [helper.make_node("Op", [*"abcdef", "unknown"], ["y"], domain="x")]
+    nodes = [helper.make_node("Op", [*"abcdefg", "unknown"], ["y"], domain="x")]
     request = nodes_of(make_model(nodes, inputs, [value("y")]))["main/Op_0"]
-    assert request.shapes == ((None, 3), (None, 4), None, (0, 5), (), None, None)
-    assert request.types == ("float32",) * 5 + ("?", "?")
+    assert request.shapes == ((None, 3), (None, 4), None, (0, 5), (), None, (None, 4), None)
+    assert request.types == ("float32",) * 5 + ("?", "float32", "?")
 
 
 @pytest.mark.parametrize(
@@ -118,6 +124,7 @@ def test_shapes_that_are_missing_in_part_or_whole_are_not_known() -> None:
         (TensorProto.COMPLEX64, "complex64"),
         (TensorProto.FLOAT8E4M3FN, "float8e4m3fn"),
         (TensorProto.UNDEFINED, "?"),
+        (99, "?"),
     ],
 )
 def test_element_types_have_numpys_names(kind: int, name: str) -> None:
@@ -270,7 +277,10 @@ def test_a_function_whose_nodes_take_its_attributes_is_walked() -> None:
     call = helper.make_node("Leaky", ["x"], ["y"], domain="local", slope=0.5)
     model = make_model([call], [value("x")], [value("y")], opsets=[("", 17), ("local", 1)], functions=[body])
     onnx.checker.check_model(model)
-    assert list(nodes_of(model)) == ["main/Leaky_0", "function Leaky/LeakyRelu_0"]
+    found = nodes_of(model)
+    assert list(found) == ["main/Leaky_0", "function Leaky/LeakyRelu_0"]
+    assert found["main/Leaky_0"].attributes == {"slope": 0.5}
+    assert found["function Leaky/LeakyRelu_0"].attributes == {"alpha": "?"}  # only the caller knows
 
 
 def test_a_branch_inside_a_function_is_walked() -> None:

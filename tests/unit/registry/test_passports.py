@@ -60,7 +60,18 @@ def test_a_target_without_a_host_runtime_needs_none(registry: Registry) -> None:
 
 
 def test_a_target_with_kernels_and_no_passport_is_refused(registry: Registry) -> None:
-    refused(published(registry, PASSPORTS[:1]), f"there are kernels for {V4}, but no passport")
+    refused(published(registry, PASSPORTS[:1]), f"there are artifacts for {V4}, but no passport")
+
+
+def test_a_runtime_that_nobody_vouches_for_is_refused(registry: Registry) -> None:
+    runtimes = {target: b"runtime of " + target.encode() for target in (V3, V4)}
+    artifact = make_artifact(PACKAGE, publishing.kernels_of(PACKAGE, V3), runtimes)
+    refused(published(registry, PASSPORTS[:1], artifact), f"there are artifacts for {V4}, but no passport")
+
+
+def test_a_version_that_nobody_vouches_for_is_refused(registry: Registry) -> None:
+    # Its op.toml would be shown, and its version chosen, without a signature.
+    refused(published(registry, [], make_artifact(PACKAGE, [], {})), "has no passport: nobody vouches for it")
 
 
 def test_two_passports_for_one_target_are_refused(registry: Registry) -> None:

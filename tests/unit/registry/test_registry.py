@@ -240,6 +240,24 @@ def test_an_entry_whose_version_is_none_is_damage_and_not_wrong_use(
         registry.versions()
 
 
+@pytest.mark.parametrize("name", ["../sample", "Sample", "sample/x", "<b>"])
+def test_an_entry_whose_name_is_no_operators_is_refused(registry: Registry, name: str) -> None:
+    # Names become paths of pages.
+    manifest, contents = operator_manifest(annotations={media_types.TITLE: name, media_types.VERSION: "1.0.0"})
+    add(registry, manifest, *contents, name=f"{name}:1.0.0")
+    with pytest.raises(RegistryError, match="an entry of the index is misnamed"):
+        registry.versions()
+
+
+@pytest.mark.parametrize("kind", ["application/vnd.hfreg.operatos.v1", media_types.PASSPORT, ""])
+def test_an_entry_of_another_kind_does_not_hide_a_version(registry: Registry, kind: str) -> None:
+    publish(registry)
+    manifest, contents = operator_manifest(artifact_type=kind, annotations={"k": "v"})
+    add(registry, manifest, *contents, name="sample:1.0.1")
+    with pytest.raises(RegistryError, match="an entry of the index is misnamed"):
+        resolve(registry, "sample")
+
+
 def test_two_entries_for_one_version_are_refused(registry: Registry) -> None:
     # Which of the two would be served? A published version is one artifact.
     publish(registry)
@@ -262,6 +280,18 @@ def test_layers_that_the_config_does_not_promise_are_refused(registry: Registry,
     extra = Descriptor.of(b"extra", media_types.KERNEL, annotations={media_types.TITLE: "extra"})
     swapped = Descriptor.of(b"extra", media_types.KERNEL, annotations={media_types.TITLE: layers[2].title})
     changed = {"less": layers[:-1], "more": (*layers, extra), "other": (*layers[:2], swapped, *layers[3:])}[change]
+    manifest, contents = operator_manifest(layers=changed)
+    add(registry, manifest, *contents, b"extra", name="sample:1.0.0")
+    with pytest.raises(RegistryError, match="the config and the layers of the artifact do not agree"):
+        resolve(registry, "sample")
+
+
+@pytest.mark.parametrize("change", ["before", "behind", "the same"])
+def test_a_layer_that_is_there_twice_is_refused(registry: Registry, change: str) -> None:
+    # Of two sources, one could be held against the passport and the other one be read.
+    layers = operator_manifest()[0].layers
+    other = Descriptor.of(b"extra", media_types.SOURCE, annotations={media_types.TITLE: "source.tar"})
+    changed = {"before": (other, *layers), "behind": (*layers, other), "the same": (*layers, layers[0])}[change]
     manifest, contents = operator_manifest(layers=changed)
     add(registry, manifest, *contents, b"extra", name="sample:1.0.0")
     with pytest.raises(RegistryError, match="the config and the layers of the artifact do not agree"):
