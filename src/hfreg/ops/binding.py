@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hfreg.errors import RunError
-from hfreg.ops.manifest import Axis
+from hfreg.ops.manifest import Window
 from hfreg.ops.manifest_checks import ATTRIBUTE_REFERENCE
 from hfreg.ops.patterns import Item, Pattern
 from hfreg.ops.signature import Attributes, Shape, Signature, TensorSignature
@@ -31,15 +31,16 @@ class Binding:
 
     def shape(self, pattern: Pattern) -> Shape:
         """The shape of a tensor that has this pattern, absent axes left out where no tensor has them."""
-        shape: list[int] = []
+        shape: list[int | None] = []
         for item in pattern.items:
+            extents = [extent for name in item.axes for extent in self.extents[name]]
             if item.kind == "split":
-                shape.append(math.prod(self.extents[name][0] for name in item.axes))
+                shape.append(_product(extents))
             elif item.kind == "one":
                 shape.append(1)
             else:
-                shape.extend(extent for name in item.axes for extent in self.extents[name])
-        return tuple(shape)
+                shape.extend(extents)
+        return tuple(shape)  # type: ignore[arg-type]
 
 
 class ShapeError(RunError):
@@ -82,7 +83,7 @@ class _Binder:
 
     def __init__(self, signature: Signature, attributes: Attributes) -> None:
         self.signature = signature
-        self.attributes = dict(attributes)
+        self.attributes = _without_ceil_mode(attributes)
         self.extents: dict[str, list[int | None]] = {}
         self.owner: dict[str, str] = {}
 
@@ -99,7 +100,10 @@ class _Binder:
                 raise self.error(f"{tensor.name} is missing")
         for name, axis in self.signature.axes.items():
             if axis.window:
-                self.window(name, axis)
+                self.window(name, axis.window)
+        for tensor in self.signature.outputs:
+            for name in tensor.pattern.axes:
+                self.known(name)
         for name, extents in self.extents.items():
             smallest = min((extent for extent in extents if extent is not None), default=None)
             minimum = self.signature.axes[name].minimum
@@ -108,6 +112,11 @@ class _Binder:
         self.attributes_from_axes()
         bound = {name: tuple(extents) for name, extents in self.extents.items()}
         return Binding(bound, self.attributes)  # type: ignore[arg-type]
+
+    def known(self, name: str) -> list[int | None]:
+        if name not in self.extents:
+            raise self.error(f"nothing gives the extent of {name}")
+        return self.extents[name]
 
     def error(self, message: str) -> ShapeError:
         return ShapeError(message, where=self.signature.operator)
@@ -216,7 +225,7 @@ class _Binder:
     def split(self, tensor: TensorSignature, shape: PartialShape, item: Item, extent: int | None) -> None:
         outer, inner = item.axes
         known, other = (outer, inner) if outer in self.extents else (inner, outer)
-        parts = self.extents.get(known, [0])[0]
+        parts = _product(self.known(known))
         if parts is None or extent is None:
             self.axis(tensor, shape, other, None)
             return
@@ -240,11 +249,10 @@ class _Binder:
             raise self.misfit(tensor, shape, f": {axis} is {_show(known)} in {self.owner[axis]}")
         self.extents[axis] = [_stretch(a, b) for a, b in zip(left, right, strict=True)]
 
-    def window(self, name: str, axis: Axis) -> None:
+    def window(self, name: str, window: Window) -> None:
         """Window positions: (padded - dilated window) / stride + 1, rounded down or up (ONNX Conv-11, MaxPool-12)."""
-        assert axis.window is not None
-        position = axis.window.position
-        size, extent = self.extents[axis.window.size][0], self.extents[axis.window.over][0]
+        position = window.position
+        size, extent = _product(self.known(window.size)), _product(self.known(window.over))
         if size is None or extent is None:
             self.extents[name] = [None]
             return
@@ -254,7 +262,7 @@ class _Binder:
         room = extent + before + after - reach
         if room < 0 or size < 1:
             raise self.error(
-                f"the window spans {reach} along {axis.window.over}, "
+                f"the window spans {reach} along {window.over}, "
                 f"more than the {extent + before + after} of the padded input"
             )
         positions = room // stride + 1
@@ -281,6 +289,21 @@ class _Binder:
             pads[position], pads[position + count] = before, after
             self.attributes["pads"] = pads
         return pads[position], pads[position + count]
+
+
+def _without_ceil_mode(attributes: Attributes) -> Attributes:
+    """Automatic padding leaves nothing to round up.
+
+    ONNX MaxPool-12 gives VALID ceil((extent - window + 1) / stride) positions with `ceil_mode`, which is what the
+    other formula, rounded down, gives without it. (onnxruntime differs: it rounds that one up.)
+    """
+    is_automatic = "ceil_mode" in attributes and attributes.get("auto_pad", "NOTSET") != "NOTSET"
+    return attributes | ({"ceil_mode": 0} if is_automatic else {})
+
+
+def _product(extents: Sequence[int | None]) -> int | None:
+    numbers = [extent for extent in extents if extent is not None]
+    return math.prod(numbers) if len(numbers) == len(extents) else None
 
 
 def _aligned(extents: Sequence[int | None], rank: int) -> list[int | None]:

@@ -6,15 +6,31 @@ The model is the published JSON Schema. Checks that need more than one field (na
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from hfreg.dtypes import DTYPES
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$")]
+_NUMBER = r"(0|[1-9][0-9]*)"
+_PRERELEASE = rf"({_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_BUILD = r"[0-9A-Za-z-]+"
+NAME = r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$"
+VERSION = rf"^{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-{_PRERELEASE}(\.{_PRERELEASE})*)?(\+{_BUILD}(\.{_BUILD})*)?$"
+WORKLOAD_NAME = r"^[a-z0-9][a-z0-9-]*$"
+FORMS = {
+    NAME: "small letters, digits and single underscores, a letter first",
+    VERSION: "a version such as 1.0.0 (SemVer)",
+    WORKLOAD_NAME: "small letters, digits and hyphens",
+}
+"""What each pattern asks for, in words."""
+
+Name = Annotated[str, StringConstraints(pattern=NAME)]
 TypeName = Annotated[str, Field(json_schema_extra={"enum": list(DTYPES)})]
-VersionText = Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+([-+].*)?$")]
+VersionText = Annotated[str, StringConstraints(pattern=VERSION)]
+_Value = TypeVar("_Value")
+Table = Annotated[dict[Name, _Value], Field(json_schema_extra={"additionalProperties": False})]
+Function = Literal["exp", "log", "sin", "cos", "tanh", "sigmoid", "erf", "pow"]
 AttributeValue = int | float | str | list[int]
 
 
@@ -128,7 +144,7 @@ class Accuracy(_Model):
 
     bound: Literal["E0", "E1", "E2", "E3", "E4", "E5", "E7"]
     """The class of error bound; docs/accuracy.md has the rule of each."""
-    function: str = ""
+    function: Literal["", Function] = ""
     """Of E2: the function, whose bound in ULP the class tables."""
     flushes_subnormals: bool = False
     """Whether float32 results and intermediate results below 2**-126 may lose digits or become 0. It adds 2**-126 to
@@ -147,7 +163,7 @@ class Determinism(_Model):
 class Workload(_Model):
     """A concrete call that users make: benchmarks run it, and evaluation takes its shapes."""
 
-    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    name: Annotated[str, StringConstraints(pattern=WORKLOAD_NAME)]
     shapes: dict[str, list[Annotated[int, Field(ge=0)]]]
     """Concrete extents, by input."""
     attributes: dict[str, AttributeValue] = {}
@@ -184,15 +200,15 @@ class Manifest(_Model):
     operator: Operator
     types: dict[str, Annotated[list[TypeName], Field(min_length=1)]] = {}
     """Type variables, each with the element types that it stands for. The first one is what an absent input has."""
-    inputs: Annotated[dict[Name, Tensor], Field(min_length=1, max_length=6)]
-    outputs: Annotated[dict[Name, Tensor], Field(min_length=1, max_length=2)]
-    axes: dict[Name, Axis] = {}
-    attributes: dict[Name, Attribute] = {}
+    inputs: Annotated[Table[Tensor], Field(min_length=1, max_length=6)]
+    outputs: Annotated[Table[Tensor], Field(min_length=1, max_length=2)]
+    axes: Table[Axis] = {}
+    attributes: Table[Attribute] = {}
     classes: list[AttributeClass] = [AttributeClass(name="general")]
     accuracy: Accuracy
     determinism: Determinism = Determinism()
     workloads: list[Workload] = []
-    languages: dict[Name, Language] = {}
+    languages: Table[Language] = {}
 
     @property
     def tensors(self) -> dict[str, Tensor]:

@@ -1,12 +1,15 @@
-"""Checks of a manifest that need more than one of its fields. Each yields (path of keys, message)."""
+"""Checks of a manifest that need more than one of its fields. Each yields (path of keys, message).
+
+A check names the fields that it reads, so that it also runs on a manifest of which other fields are not valid.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from hfreg.dtypes import DTYPES
-from hfreg.ops.manifest import Attribute, AttributeValue, Manifest
+from hfreg.ops.manifest import Attribute, AttributeValue, Manifest, Window
 from hfreg.ops.patterns import Pattern
 from hfreg.ops.toml_lines import Path
 
@@ -16,9 +19,19 @@ FLOPS = re.compile(r"\s*(\d+|[a-z]\w*)(\s*\*\s*(\d+|[a-z]\w*))*\s*")
 MAX_VIEW, MAX_AXES, MAX_ITEMS, MAX_TENSORS = 8, 16, 8, 8
 
 
-def check_manifest(manifest: Manifest) -> list[Finding]:
-    """All problems that the model alone cannot see."""
-    return [finding for check in _CHECKS for finding in check(manifest)]
+def check_manifest(manifest: Manifest, invalid: Collection[str | int] = ()) -> list[Finding]:
+    """All problems that the model alone cannot see.
+
+    Args:
+        manifest: the manifest.
+        invalid: the fields that it has not, since they are not valid. Checks that read one of them do not run.
+    """
+    return [
+        finding
+        for check, fields in _CHECKS.items()
+        if not set(invalid) & set(fields.split())
+        for finding in check(manifest)
+    ]
 
 
 def _patterns(manifest: Manifest) -> dict[tuple[Path, str], Pattern]:
@@ -86,28 +99,73 @@ def _check_names(manifest: Manifest) -> Iterator[Finding]:
             yield ("workloads", index, "name"), f"the workload {workload!r} is there twice"
 
 
+def _axes_in_use(manifest: Manifest) -> set[str]:
+    """The axes of all patterns, and those of the windows that slide over them."""
+    used = {axis for pattern in _patterns(manifest).values() for axis in pattern.axes}
+    windows = [axis.window for name, axis in manifest.axes.items() if name in used and axis.window]
+    return used | {name for window in windows for name in (window.over, window.size)}
+
+
 def _check_axes(manifest: Manifest) -> Iterator[Finding]:
-    patterns = _patterns(manifest)
-    known = {axis for pattern in patterns.values() for axis in pattern.axes} | set(manifest.axes)
-    groups = {axis for pattern in patterns.values() for axis in pattern.groups}
-    if len(known) > MAX_AXES:
+    used = _axes_in_use(manifest)
+    groups = {axis for pattern in _patterns(manifest).values() for axis in pattern.groups}
+    if len(used | set(manifest.axes)) > MAX_AXES:
         yield ("axes",), f"an operator has at most {MAX_AXES} axes"
     for name, axis in manifest.axes.items():
         place: Path = ("axes", name)
-        if name not in groups and (axis.broadcast or axis.rank > 1):
+        if name not in used:
+            yield place, f"no shape and no window has the axis {name!r}"
+        elif name not in groups and (axis.broadcast or axis.rank > 1):
             yield place, f"{name!r} is no group; only groups broadcast or have a rank"
         if axis.attribute and (problem := _attribute_problem(manifest, axis.attribute)):
             yield (*place, "attribute"), problem
         if axis.window:
-            for key, other in (("over", axis.window.over), ("size", axis.window.size)):
-                if other not in known:
-                    yield (*place, "window", key), f"there is no axis {other!r}"
-    inputs = {axis for (place, _), pattern in patterns.items() if place[0] != "outputs" for axis in pattern.axes}
-    for (place, name), pattern in patterns.items():
-        for axis_name in pattern.axes if name in manifest.outputs else ():
-            declared = manifest.axes.get(axis_name)
-            if axis_name not in inputs and not (declared and (declared.attribute or declared.window)):
-                yield place, f"nothing gives the extent of {axis_name!r}: no input has it, nor does [axes]"
+            yield from _check_window(manifest, (*place, "window"), axis.window)
+
+
+def _check_window(manifest: Manifest, place: Path, window: Window) -> Iterator[Finding]:
+    for name, per_axis in (("strides", 1), ("dilations", 1), ("pads", 2)):
+        attribute = manifest.attributes.get(name)
+        if attribute and (attribute.length or 0) // per_axis <= window.position:
+            yield (*place, "position"), f"{window.position} is beyond the values of the attribute {name!r}"
+
+
+def _check_shapes(manifest: Manifest) -> Iterator[Finding]:
+    """In every class, a name is one axis or a group, and each axis of an output has an extent from somewhere."""
+    given = {name for name, axis in manifest.axes.items() if axis.attribute}
+    findings: dict[Finding, None] = {}
+    for shapes in _shapes_of_classes(manifest):
+        groups = {axis for _, pattern in shapes.values() for axis in pattern.groups}
+        for place, pattern in shapes.values():
+            for axis in sorted(groups & set(pattern.axes) - set(pattern.groups)):
+                findings[place, f"{axis!r} is one axis here and a group elsewhere"] = None
+        known = given.union(*(shapes[name][1].axes for name in manifest.inputs))
+        for place, pattern in (shapes[name] for name in manifest.outputs):
+            for axis in sorted(set(pattern.axes) - known):
+                findings |= dict.fromkeys(_extent_problems(manifest, place, axis, known))
+    yield from findings
+
+
+def _shapes_of_classes(manifest: Manifest) -> Iterator[dict[str, tuple[Path, Pattern]]]:
+    """The operator's own shapes and those of each class, by tensor, if all of them parse."""
+    patterns = _patterns(manifest)
+    if len(patterns) < len(list(_pattern_texts(manifest))):
+        return
+    found = {place: (name, pattern) for (place, name), pattern in patterns.items()}
+    own = {name: (place, pattern) for place, (name, pattern) in found.items() if place[0] != "classes"}
+    yield own
+    for index, _ in enumerate(manifest.classes):
+        yield own | {name: (at, pattern) for at, (name, pattern) in found.items() if at[:2] == ("classes", index)}
+
+
+def _extent_problems(manifest: Manifest, place: Path, name: str, known: Collection[str]) -> Iterator[Finding]:
+    window = manifest.axes[name].window if name in manifest.axes else None
+    if window is None:
+        yield place, f"nothing gives the extent of {name!r}: no input has it, nor does [axes]"
+        return
+    for key, other in (("over", window.over), ("size", window.size)):
+        if other not in known:
+            yield ("axes", name, "window", key), f"there is no axis {other!r} that an input or an attribute gives"
 
 
 def _attribute_problem(manifest: Manifest, reference: str) -> str:
@@ -126,10 +184,7 @@ def _check_attributes(manifest: Manifest) -> Iterator[Finding]:
     axes = {axis for pattern in _patterns(manifest).values() for axis in pattern.axes}
     for name, attribute in manifest.attributes.items():
         place: Path = ("attributes", name)
-        if attribute.type == "ints" and attribute.length is None:
-            yield place, "ints need a length"
-        if attribute.default is not None and (problem := value_problem(attribute, attribute.default)):
-            yield (*place, "default"), problem
+        yield from _check_values(manifest, name, attribute)
         if attribute.from_axes and len(attribute.from_axes) != (attribute.length or 1):
             yield (*place, "from_axes"), "names as many axes as the attribute has values"
         for axis in attribute.from_axes:
@@ -139,17 +194,28 @@ def _check_attributes(manifest: Manifest) -> Iterator[Finding]:
             yield (*place, "locates"), f"there is no axis {attribute.locates!r}"
         if attribute.type_of and attribute.type_of not in manifest.types:
             yield (*place, "type_of"), f"there is no type variable {attribute.type_of!r}"
-        if attribute.type == "string" and not _is_compiled_in(manifest, name):
-            yield place, "a string cannot be a run-time attribute: let every class fix it, or make it optional"
     if sum(bool(attribute.locates) for attribute in manifest.attributes.values()) > 1:
         yield ("attributes",), "only one attribute can locate an axis"
 
 
-def _is_compiled_in(manifest: Manifest, name: str) -> bool:
-    attribute = manifest.attributes[name]
+def _check_values(manifest: Manifest, name: str, attribute: Attribute) -> Iterator[Finding]:
+    place: Path = ("attributes", name)
+    if attribute.type == "ints" and attribute.length is None:
+        yield place, "ints need a length"
+    elif attribute.default is not None and (problem := value_problem(attribute, attribute.default)):
+        yield (*place, "default"), problem
+    one = attribute.model_copy(update={"type": "int"}) if attribute.type == "ints" else attribute
+    for index, value in enumerate(attribute.allowed or ()):
+        if problem := value_problem(one, value):
+            yield (*place, "allowed", index), problem
     single = attribute.allowed is not None and len(attribute.allowed) == 1
     fixed = all(name in entry.attributes for entry in manifest.classes)
-    return single or fixed or attribute.optional or name == "auto_pad"
+    if single or fixed or attribute.optional:
+        return
+    if attribute.type == "string" and name != "auto_pad":
+        yield place, "a string cannot be a run-time attribute: let every class fix it, or make it optional"
+    if attribute.type in ("float", "string") and attribute.default is None:
+        yield place, f"a {attribute.type} needs a default, which evaluation takes"
 
 
 def _check_classes(manifest: Manifest) -> Iterator[Finding]:
@@ -163,6 +229,7 @@ def _check_classes(manifest: Manifest) -> Iterator[Finding]:
 
 
 def _check_workloads(manifest: Manifest) -> Iterator[Finding]:
+    axes = _axes_in_use(manifest)
     for index, workload in enumerate(manifest.workloads):
         place: Path = ("workloads", index)
         for name in workload.shapes:
@@ -178,11 +245,15 @@ def _check_workloads(manifest: Manifest) -> Iterator[Finding]:
                 yield (*place, "attributes", name), problem
         if workload.flops and not FLOPS.fullmatch(workload.flops):
             yield (*place, "flops"), f"{workload.flops!r} is no product of numbers and axis names"
+        elif unknown := set(re.findall(r"[a-z]\w*", workload.flops)) - axes:
+            yield (*place, "flops"), f"there is no axis {min(unknown)!r}"
 
 
 def _check_accuracy(manifest: Manifest) -> Iterator[Finding]:
     if (manifest.accuracy.bound == "E2") != bool(manifest.accuracy.function):
         yield ("accuracy",), "a function is named for the bound E2, and for no other"
+    if manifest.accuracy.flushes_subnormals and manifest.accuracy.bound in ("E0", "E1", "E7"):
+        yield ("accuracy", "flushes_subnormals"), f"results of {manifest.accuracy.bound} are exact"
 
 
 def _check_languages(manifest: Manifest) -> Iterator[Finding]:
@@ -196,38 +267,39 @@ def _check_languages(manifest: Manifest) -> Iterator[Finding]:
 def value_problem(attribute: Attribute, value: AttributeValue) -> str:
     """Why a value does not fit an attribute; empty where it does."""
     if attribute.type == "ints":
-        if not isinstance(value, list) or len(value) != attribute.length:
+        if not isinstance(value, list) or len(value) != attribute.length or {type(item) for item in value} != {int}:
             return f"expected {attribute.length} integers, got {value!r}"
-        return next((problem for item in value if (problem := _number_problem(attribute, item))), "")
-    if attribute.type == "string":
-        fits = isinstance(value, str)
-    elif attribute.type == "float":
-        fits = isinstance(value, (int, float))
-    else:
-        fits = isinstance(value, int)
-    if not fits or isinstance(value, (bool, list)):
+        return next((problem for item in value if (problem := _limit_problem(attribute, item))), "")
+    if isinstance(value, (bool, list)) or not isinstance(value, _KINDS[attribute.type]):
         return f"expected one {attribute.type}, got {value!r}"
+    return _limit_problem(attribute, value)
+
+
+_KINDS: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "string": (str,)}
+
+
+def _limit_problem(attribute: Attribute, value: float | str) -> str:
     if attribute.allowed is not None and value not in attribute.allowed:
         return f"{value!r} is not served; served: {', '.join(map(repr, attribute.allowed))}"
-    return _number_problem(attribute, value) if isinstance(value, int) else ""
-
-
-def _number_problem(attribute: Attribute, value: int) -> str:
-    if attribute.minimum is not None and value < attribute.minimum:
+    if isinstance(value, str):
+        return ""
+    if attribute.minimum is not None and not value >= attribute.minimum:
         return f"{value} is below the minimum of {attribute.minimum}"
-    if attribute.maximum is not None and value > attribute.maximum:
+    if attribute.maximum is not None and not value <= attribute.maximum:
         return f"{value} is above the maximum of {attribute.maximum}"
     return ""
 
 
-_CHECKS: tuple[Callable[[Manifest], Iterator[Finding]], ...] = (
-    _check_patterns,
-    _check_types,
-    _check_names,
-    _check_axes,
-    _check_attributes,
-    _check_classes,
-    _check_workloads,
-    _check_accuracy,
-    _check_languages,
-)
+_CHECKS: dict[Callable[[Manifest], Iterator[Finding]], str] = {
+    _check_patterns: "inputs outputs classes",
+    _check_types: "inputs outputs types",
+    _check_names: "inputs outputs classes workloads",
+    _check_axes: "inputs outputs classes axes attributes",
+    _check_shapes: "inputs outputs classes axes",
+    _check_attributes: "inputs outputs classes attributes types",
+    _check_classes: "classes attributes",
+    _check_workloads: "inputs outputs classes axes attributes workloads",
+    _check_accuracy: "accuracy",
+    _check_languages: "languages classes",
+}
+"""Each check, and the fields that it reads."""

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from hfreg.digests import tree_digest
 from hfreg.errors import ManifestError, Problem
-from hfreg.ops.manifest import Manifest
+from hfreg.ops.manifest import FORMS, Manifest
 from hfreg.ops.manifest_checks import check_manifest
 from hfreg.ops.signature import Signature, signatures
 from hfreg.ops.toml_lines import key_lines, line_of
@@ -75,30 +77,37 @@ def load_manifest(text: str, where: str) -> Manifest:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ManifestError([Problem(where, f"not valid TOML: {error}")]) from error
-    lines = key_lines(text)
     try:
         manifest = Manifest.model_validate(values)
+        findings = check_manifest(manifest)
     except ValidationError as error:
-        raise ManifestError(
-            [
-                Problem(f"{where}:{line_of(lines, detail['loc'])}", _explain(detail))
-                for detail in error.errors(include_url=False)
-            ]
-        ) from error
-    findings = check_manifest(manifest)
+        details = error.errors(include_url=False)
+        invalid = {detail["loc"][0] for detail in details}
+        findings = [(detail["loc"], _explain(detail)) for detail in details]
+        findings += check_manifest(_valid_part(values, invalid), invalid)
     if findings:
+        lines = key_lines(text)
         raise ManifestError([Problem(f"{where}:{line_of(lines, path)}", message) for path, message in findings])
     return manifest
 
 
+def _valid_part(values: dict[str, Any], invalid: Collection[str | int]) -> Manifest:
+    """A manifest of the fields that are valid."""
+    kinds: dict[str, Any] = {name: field.annotation for name, field in Manifest.model_fields.items()}
+    given = {name: kind for name, kind in kinds.items() if name in values and name not in invalid}
+    return Manifest.model_construct(**{n: TypeAdapter(kind).validate_python(values[n]) for n, kind in given.items()})
+
+
 def _explain(detail: ErrorDetails) -> str:
-    key = ".".join(str(part) for part in detail["loc"])
-    if detail["type"] == "extra_forbidden":
-        return f"{key}: unknown key; see `hfreg schema op` for the keys there are"
-    if detail["type"] == "missing":
-        return f"{key}: is missing"
+    key, given = ".".join(str(part) for part in detail["loc"]), detail["input"]
+    match detail["type"]:
+        case "extra_forbidden":
+            return f"{key}: unknown key; see `hfreg schema op` for the keys there are"
+        case "missing":
+            return f"{key}: is missing"
+        case "string_pattern_mismatch":
+            return f"{key}: expected {FORMS[detail['ctx']['pattern']]}, got {given!r}"
     message = detail["msg"][0].lower() + detail["msg"][1:]
-    given = detail["input"]
     return f"{key}: {message}, got {given!r}" if isinstance(given, (str, int, float, bool)) else f"{key}: {message}"
 
 
@@ -183,7 +192,8 @@ def check_files(package: OpPackage) -> Iterator[Problem]:
         for source in language.sources:
             if source not in files:
                 yield Problem(_display(root / MANIFEST), f"languages.{name}: there is no file {source}")
-    if manifest.version not in files.get("CHANGELOG.md", b"").decode(errors="replace"):
+    entry = re.compile(rf"^#.*(?<![\w.+-])v?{re.escape(manifest.version)}(?![\w.+-])", re.MULTILINE)
+    if not entry.search(files.get("CHANGELOG.md", b"").decode(errors="replace")):
         yield Problem(_display(root / "CHANGELOG.md"), f"has no entry for version {manifest.version}")
     if not any(name.startswith("golden/") and name.endswith("/model.onnx") for name in files):
         yield Problem(_display(root / "golden"), "holds no golden test (golden/<case>/model.onnx)")

@@ -7,9 +7,10 @@ syntax and only has to know where strings, comments, arrays and inline tables be
 from __future__ import annotations
 
 import re
+import tomllib
 
 Path = tuple[str | int, ...]
-_KEY = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*(\.)?""")
+_KEY = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)\s*\.?""")
 _SKIP = re.compile(r"(?:[ \t\r\n,]|#[^\n]*)+")
 
 
@@ -34,7 +35,7 @@ class _Scanner:
             match = _KEY.match(self.text, self.position)
             if match is None:
                 raise ValueError(f"line {self.line()}: expected a key")
-            parts.append(next(group for group in match.groups()[:3] if group is not None))
+            parts.extend(tomllib.loads(f"{match[1]} = 0"))
             self.position = match.end()
         self.position += len(end)
         return tuple(parts)

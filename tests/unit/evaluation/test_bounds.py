@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hfreg.dtypes import DTYPES
 from hfreg.evaluation.bounds import FUNCTION_ULP, RULES, allowed_error, rule
-from hfreg.ops.manifest import Accuracy
+from hfreg.ops.manifest import Accuracy, Function
 
 # p and e_max of IEEE 754 binary16 and binary32, and of bfloat16.
 FORMATS = {"float32": (24, 127), "float16": (11, 15), "bfloat16": (8, 127)}
@@ -76,6 +76,10 @@ OPENCL_ULP = {"exp": 3, "log": 3, "sin": 4, "cos": 4, "tanh": 5, "erf": 16, "pow
 
 def test_the_functions_have_the_bounds_of_opencl() -> None:
     assert {name: FUNCTION_ULP[name] for name in OPENCL_ULP} == OPENCL_ULP
+
+
+def test_every_function_that_a_manifest_may_name_has_a_bound() -> None:
+    assert set(FUNCTION_ULP) == set(get_args(Function))
 
 
 IN_UNITS = [

@@ -534,6 +534,31 @@ def test_valid_padding_overrides_the_pads() -> None:
     assert binding.extents["ow"] == (6,)
 
 
+@pytest.mark.parametrize("mode", ["VALID", "SAME_UPPER", "SAME_LOWER"])
+def test_automatic_padding_leaves_nothing_to_round_up(mode: str) -> None:
+    # A kernel knows no auto_pad: it gets pads, and a ceil_mode that agrees with the positions.
+    attributes: dict[str, AttributeValue] = {"kernel_shape": [2], "strides": [2], "auto_pad": mode, "ceil_mode": 1}
+    _, binding = bind_shapes("pool", [(1, 1, 5)], attributes)
+    assert binding.attributes["ceil_mode"] == 0
+    attributes["auto_pad"] = "NOTSET"
+    assert bind_shapes("pool", [(1, 1, 5)], attributes)[1].attributes["ceil_mode"] == 1
+
+
+def test_a_class_with_ceil_mode_compiled_in_does_not_serve_automatic_padding() -> None:
+    classes = '[[classes]]\nname = "up"\nattributes = { ceil_mode = 1 }\n[[classes]]\nname = "general"\n'
+    manifest = samples.manifest(samples.POOL + classes)
+    given = complete_attributes(manifest, {"kernel_shape": [2], "strides": [2], "ceil_mode": 1})
+    for mode, name in (("NOTSET", "up"), ("VALID", "general")):
+        assert select(signatures(manifest), [(1, 1, 5)], given | {"auto_pad": mode})[0].class_name == name
+
+
+def test_a_window_whose_size_only_an_absent_input_has_is_named() -> None:
+    body = samples.CONV.replace('(g m) {c kh kw}"', '(g m) {c kh kw}"\noptional = true')
+    signature = signatures(samples.manifest(body))[0]
+    with pytest.raises(ShapeError, match="nothing gives the extent of kh"):
+        bind(signature, [(1, 4, 8, 8), None, (6,)], {"group": 2})
+
+
 def test_two_window_axes_have_their_own_places_in_the_attribute_lists() -> None:
     attributes: dict[str, AttributeValue] = {"strides": [1, 2], "dilations": [2, 1], "pads": [1, 0, 0, 3]}
     # h: 9 + 1 + 0 - (2*2 + 1) = 5 -> 6; w: 8 + 0 + 3 - 2 = 9 -> 9 // 2 + 1 = 5

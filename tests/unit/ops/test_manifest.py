@@ -4,7 +4,7 @@ import json
 import tomllib
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 from pydantic import ValidationError
 

@@ -154,6 +154,10 @@ WRONG = [
     ('size = "kh"', '¶size = "z"', "there is no axis 'z'"),
     ('"batch... c oh"', '¶"batch... c oh z"', "nothing gives the extent of 'z': no input has it, nor does [axes]"),
     ('y = "c oh"', '¶y = "c z"', "nothing gives the extent of 'z'"),
+    ("[axes.kh]", "¶[axes.z]\n[axes.kh]", "no shape and no window has the axis 'z'"),
+    ("position = 0", "¶position = 1", "1 is beyond the values of the attribute 'strides'"),
+    ("[attributes.mode]", '[attributes.pads]\ntype = "int"\ndefault = 0\n[attributes.mode]', "attribute 'pads'"),
+    ('y = "c oh"', 'y = "c... oh"', "'c' is one axis here and a group elsewhere"),
     # attributes
     ('length = 1\nfrom_axes', 'from_axes', "ints need a length"),
     ("default = [1]", "¶default = [1, 2]", "expected 1 integers, got [1, 2]"),
@@ -164,6 +168,11 @@ WRONG = [
     ("default = -1", "¶default = [1]", "expected one int, got [1]"),
     ("default = 0.5", '¶default = "a"', "expected one float, got 'a'"),
     ('default = "max"', "¶default = 1", "expected one string, got 1"),
+    ('allowed = ["max", "min"]', 'allowed = ["max", "min",\n¶1]', "expected one string, got 1"),
+    ("maximum = 9", "maximum = 9\nallowed = [1,\n¶0.5]", "expected one int, got 0.5"),
+    ("maximum = 9", "maximum = 9\nallowed = [1,\n¶10]", "10 is above the maximum of 9"),
+    ("[attributes.to]", '¶[attributes.auto_pad]\ntype = "string"\n[attributes.to]', "a string needs a default"),
+    ("default = 0.5", "", "a float needs a default, which evaluation takes"),
     ('default = "max"', '¶default = "mean"', "'mean' is not served; served: 'max', 'min'"),
     ('from_axes = ["kh"]', '¶from_axes = ["kz"]', "there is no axis 'kz'"),
     ('from_axes = ["kh"]', '¶from_axes = ["kh", "h"]', "names as many axes as the attribute has values"),
@@ -184,9 +193,11 @@ WRONG = [
     ("{ strides = [2] }", "¶{ strides = [2, 2] }", "expected 1 integers, got [2, 2]"),
     ('"2 * c*h"', '¶"2 * c + h"', "'2 * c + h' is no product of numbers and axis names"),
     ('"2 * c*h"', '¶"2 *"', "'2 *' is no product of numbers and axis names"),
+    ('"2 * c*h"', '¶"2 * c * z"', "there is no axis 'z'"),
     # accuracy
     ('[accuracy]\nbound = "E5"', '¶[accuracy]\nbound = "E2"', "a function is named for the bound E2, and for no other"),
     ('[accuracy]', '¶[accuracy]\nfunction = "exp"', "a function is named for the bound E2, and for no other"),
+    ('bound = "E5"', 'bound = "E7"\n¶flushes_subnormals = true', "results of E7 are exact"),
     # languages
     ('classes = ["maxima"]', 'classes = ["maxima",\n¶"other"]', "there is no class 'other'"),
 ]  # fmt: skip
@@ -218,6 +229,10 @@ RIGHT = [
     ("[attributes.mode]", '[attributes.one]\ntype = "string"\nallowed = ["a"]\n[attributes.mode]'),
     ("[attributes.mode]", '[attributes.hint]\ntype = "string"\noptional = true\n[attributes.mode]'),
     ('bound = "E5"', 'bound = "E2"\nfunction = "exp"'),
+    ('bound = "E5"', 'bound = "E5"\nflushes_subnormals = true'),
+    ("default = 0.5", "optional = true"),
+    ("default = 0.5", "allowed = [0.25]"),
+    ('shapes = { x = "c h"', 'shapes = { w = "c kh", x = "c h"'),
     ('"2 * c*h"', '"7"'),
 ]
 
@@ -303,7 +318,7 @@ def test_the_items_of_a_list_are_ones_that_the_package_serves() -> None:
     assert value_problem(Attribute(type="ints", length=2, allowed=[1, 2]), [1, 3])
 
 
-@pytest.mark.parametrize("value", [-0.5, -1.0, 10.5, float("inf"), float("-inf")])
+@pytest.mark.parametrize("value", [-0.5, -1.0, 10.5, float("inf"), float("-inf"), float("nan")])
 def test_the_limits_of_an_attribute_hold_for_floats_too(value: float) -> None:
     assert value_problem(Attribute(type="float", minimum=0, maximum=10), value)
 

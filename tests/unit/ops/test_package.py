@@ -94,7 +94,7 @@ def test_every_problem_of_the_model_is_reported_at_once_with_its_line() -> None:
     found = [str(problem) for problem in caught.value.problems]
     assert sorted(found) == sorted(
         [
-            "op.toml:3: version: string should match pattern '^\\d+\\.\\d+\\.\\d+([-+].*)?$', got '1.0'",
+            "op.toml:3: version: expected a version such as 1.0.0 (SemVer), got '1.0'",
             "op.toml:15: inputs.x.type: is missing",
             "op.toml:16: inputs.x.typ: unknown key; see `hfreg schema op` for the keys there are",
             "op.toml:21: outputs.y.shape: input should be a valid string, got 3",
@@ -111,6 +111,19 @@ def test_problems_of_the_model_and_problems_of_the_checks_are_reported_together(
     messages = " ".join(problem.message for problem in caught.value.problems)
     assert "unknown key" in messages
     assert "is no shape pattern" in messages
+
+
+def test_a_check_that_reads_no_invalid_field_runs_and_one_that_reads_one_does_not() -> None:
+    # Of a manifest without attributes, it would be false that there is no attribute `size`.
+    text = manifest_text(UNARY.replace('shape = "i..."', 'shape = "I"', 1), version="1")
+    text += '[axes.n]\nattribute = "size"\n[attributes.size]\ntype = "integer"\n'
+    with pytest.raises(ManifestError) as caught:
+        load_manifest(text, "op.toml")
+    assert [problem.message.partition(":")[0] for problem in caught.value.problems] == [
+        "version",
+        "attributes.size.type",
+        "'I' is no shape pattern",
+    ]
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "broken", "ignored folder", "outside"])
@@ -231,6 +244,14 @@ def test_the_files_around_the_manifest_are_checked(
 def test_a_version_that_is_part_of_another_one_has_no_entry_of_its_own(tmp_path: Path) -> None:
     # 1.0.0 has no entry in a change log that tells of 11.0.0 and 1.0.01 only.
     root = write_files(tmp_path / "sample", {**FILES, "CHANGELOG.md": b"## 11.0.0\n\n## 1.0.0-rc.1\n"})
+    assert problems(root) == {"CHANGELOG.md": "has no entry for version 1.0.0"}
+
+
+@pytest.mark.parametrize("entry", ["## 1.0.0", "# [1.0.0] - 2026-11-30", "### v1.0.0", "## sample 1.0.0 (first)"])
+def test_a_heading_of_the_change_log_names_the_version(tmp_path: Path, entry: str) -> None:
+    root = write_files(tmp_path / "sample", {**FILES, "CHANGELOG.md": f"text\n{entry}\n".encode()})
+    assert load_package(root).name == "sample"
+    write_files(root, {"CHANGELOG.md": f"## 2.0.0\n\nSince {entry.strip('#')}\n".encode()})
     assert problems(root) == {"CHANGELOG.md": "has no entry for version 1.0.0"}
 
 
