@@ -17,7 +17,7 @@ LOCKED = $(INSTALL) --require-hashes --only-binary :all:
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types layers format lock clean
+.PHONY: help demo test lint types layers format lock clean python
 
 help: ## say what there is to make
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -55,6 +55,9 @@ format: $(VENV)/.dev ## put code in style
 
 lock: $(VENV)/.dev ## lock the requirements again (ARGS=--upgrade for newer ones)
 	python tools/lock.py $(ARGS)
+
+python: # say which Python is used
+	@echo "$(PYTHON)"
 
 clean: ## remove what was built, and the environment
 	rm -rf build dist $(VENV)

@@ -20,7 +20,21 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = Path("requirements")
 HEADER = "# Written by `make lock`: do not edit.\n"
-COMPILE = ["piptools", "compile", "--quiet", "--no-config", "--no-header", "--generate-hashes", "--allow-unsafe", "--strip-extras", "--no-emit-index-url", "--no-emit-find-links", "--no-emit-trusted-host", "--no-emit-options", "--annotation-style=line"]
+COMPILE = [
+    "piptools",
+    "compile",
+    "--quiet",
+    "--no-config",
+    "--no-header",
+    "--generate-hashes",
+    "--allow-unsafe",
+    "--strip-extras",
+    "--no-emit-index-url",
+    "--no-emit-find-links",
+    "--no-emit-trusted-host",
+    "--no-emit-options",
+    "--annotation-style=line",
+]
 GROUPS = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
 
 
@@ -36,7 +50,9 @@ def python(*arguments: str | Path, stdin: str = "") -> str:
     command = [sys.executable, "-m", *map(str, arguments)]
     # Only the index itself: a machine's own links and mirrors have no place in a lock file.
     environment = {**os.environ, "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}
-    done = subprocess.run(command, cwd=ROOT, env=environment, input=stdin, text=True, check=True, stdout=subprocess.PIPE)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, input=stdin, text=True, check=True, stdout=subprocess.PIPE
+    )
     return done.stdout
 
 
