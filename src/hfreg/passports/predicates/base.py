@@ -42,9 +42,13 @@ def _check_digest(text: str) -> str:
     return text
 
 
-Timestamp = Annotated[str, AfterValidator(_check_timestamp)]
+Timestamp = Annotated[
+    str,
+    AfterValidator(_check_timestamp),
+    Field(json_schema_extra={"pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"}),
+]
 """A UTC time, RFC 3339, whole seconds, with Z."""
-Digest = Annotated[str, AfterValidator(_check_digest)]
+Digest = Annotated[str, AfterValidator(_check_digest), Field(json_schema_extra={"pattern": "^sha256:[0-9a-f]{64}$"})]
 Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 """SHA-256 as hexadecimal digits."""
 
