@@ -100,13 +100,22 @@ def clean_environment(**extra: str) -> dict[str, str]:
 
 
 def apply_limits(limits: Limits) -> None:
-    """Limit this process. A child calls it before it touches what it does not trust."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limits.open_files, limits.open_files))
+    """Limit this process. A child calls it before it touches what it does not trust.
+
+    A limit that is tighter already, since the system or the user has set it, stays.
+    """
+    _lower(resource.RLIMIT_CORE, 0)
+    _lower(resource.RLIMIT_NOFILE, limits.open_files)
     if limits.address_space_bytes is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (limits.address_space_bytes,) * 2)
+        _lower(resource.RLIMIT_AS, limits.address_space_bytes)
     if limits.file_bytes is not None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_bytes,) * 2)
+        _lower(resource.RLIMIT_FSIZE, limits.file_bytes)
+
+
+def _lower(kind: int, value: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(kind, (value, value))
 
 
 class Worker:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from hfreg.registry.registry import Registry
 from integration import faults
 from integration.surface import PACKAGES, UNMEASURED, hfreg, host
 
@@ -47,14 +46,14 @@ def _at_home(home: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HFREG_NUM_THREADS", raising=False)
 
 
-Once = Callable[[str, Callable[[Path], None]], Path]
+Once = Callable[[str, Callable[[Path], object]], Path]
 
 
 @pytest.fixture(scope="session")
 def once(shared: Path) -> Once:
     """Makes a folder once for all workers: the first one fills it, the others wait."""
 
-    def make(name: str, fill: Callable[[Path], None]) -> Path:
+    def make(name: str, fill: Callable[[Path], object]) -> Path:
         folder, done = shared / name, shared / f"{name}.done"
         with (shared / f"{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -98,8 +97,3 @@ def faulty(once: Once, home: dict[str, str], faulty_package: Path) -> Path:
         "faulty-registry",
         lambda folder: publish(folder, home, faulty_package, "--target", host(), *UNMEASURED, status=1),
     )
-
-
-@pytest.fixture
-def ten_registry(ten: Path) -> Iterator[Registry]:
-    yield Registry.open(ten)

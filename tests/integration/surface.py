@@ -19,7 +19,7 @@ from hfreg.kernels.targets import host_targets
 
 REPOSITORY = Path(__file__).parents[2]
 PACKAGES = REPOSITORY / "ops"
-UNMEASURED = ("--no-bench",)
+UNMEASURED = ("--measure", "none")
 """Publishing without times."""
 
 

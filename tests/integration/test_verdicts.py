@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,18 @@ def test_the_service_itself_serves_a_good_kernel_after_a_crash(tmp_path: Path) -
         "bad": "crashed",
         "good": "passed",
     }
+
+
+def test_limits_that_are_tighter_already_stay(tmp_path: Path) -> None:
+    """A batch system's limits are below our own: they hold, and nothing fails for them."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (32 << 20, 32 << 20))
+
+    folder = copy_package(tmp_path / "limited")
+    result = hfreg("test", folder, "--target", host(), preexec_fn=limit)
+    assert result.status == 0, str(result)
 
 
 def test_a_package_of_which_no_kernel_passed_is_not_published(tmp_path: Path) -> None:
