@@ -41,7 +41,8 @@ erf = np.vectorize(math.erf, otypes=[float])
 
 def dense_gelu(a, b, bias):
     x = a @ b + bias
-    return 0.5 * x * (1.0 + erf(x / math.sqrt(2)))
+    with np.errstate(invalid="ignore"):
+        return np.where(x == -np.inf, 0.0, 0.5 * x * (1.0 + erf(x / math.sqrt(2))))
 
 
 def error_scale(a, b, bias, *, expected):

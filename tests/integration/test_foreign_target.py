@@ -57,7 +57,9 @@ def test_an_emulated_passport_has_accuracy_and_no_times(small: Path) -> None:
     assert emulated["verdict"] == "passed"
     assert emulated["target"]["isEmulated"] is True
     assert all(kernel["performance"] == [] for kernel in emulated["kernels"])
-    assert all({d["dataSet"] for d in kernel["dataSets"]} == {"D0", "D1", "D2", "D5"} for kernel in emulated["kernels"][:1])
+    assert all(
+        {d["dataSet"] for d in kernel["dataSets"]} == {"D0", "D1", "D2", "D5"} for kernel in emulated["kernels"][:1]
+    )
 
 
 def test_an_emulated_kernel_is_not_loaded_into_this_process(small: Path) -> None:

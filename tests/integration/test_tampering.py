@@ -248,7 +248,9 @@ def test_another_manifest_with_all_digests_made_to_fit(stored: Stored) -> None:
 
     def change(_: dict[str, Any], config: dict[str, Any]) -> None:
         assert "since_versions = [6, 13, 14]" in config["manifest"]
-        config["manifest"] = config["manifest"].replace("since_versions = [6, 13, 14]", "since_versions = [6, 13, 14, 99]")
+        config["manifest"] = config["manifest"].replace(
+            "since_versions = [6, 13, 14]", "since_versions = [6, 13, 14, 99]"
+        )
 
     forger.forge(change)
     for name in ("verify", "show", "matrix"):
