@@ -34,15 +34,21 @@ def root_folder(name: RootFolder) -> Path:
 
 def data_home() -> Path:
     """Where hfreg keeps what must last: `$XDG_DATA_HOME/hfreg`, by default `~/.local/share/hfreg`."""
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "hfreg"
+    return _folder("XDG_DATA_HOME") or Path.home() / ".local" / "share" / "hfreg"
 
 
 def config_home() -> Path:
     """Where hfreg keeps keys: `$XDG_CONFIG_HOME/hfreg`, by default `~/.config/hfreg`."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "hfreg"
+    return _folder("XDG_CONFIG_HOME") or Path.home() / ".config" / "hfreg"
 
 
 def cache_home() -> Path:
     """Where hfreg keeps what it can make again: `$HFREG_CACHE`, `$XDG_CACHE_HOME/hfreg`, or `~/.cache/hfreg`."""
     explicit = os.environ.get("HFREG_CACHE")
-    return Path(explicit) if explicit else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hfreg"
+    return Path(explicit).absolute() if explicit else _folder("XDG_CACHE_HOME") or Path.home() / ".cache" / "hfreg"
+
+
+def _folder(variable: str) -> Path | None:
+    """hfreg's folder under the one that a variable names: absolute, for child processes work in folders of their own."""
+    value = os.environ.get(variable)
+    return Path(value).absolute() / "hfreg" if value else None

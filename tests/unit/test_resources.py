@@ -63,3 +63,22 @@ def test_the_cache_can_be_named_itself(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("HFREG_CACHE", str(tmp_path / "mine"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
     assert cache_home() == tmp_path / "mine"
+
+
+@pytest.mark.parametrize("home", HOMES, ids=lambda home: home.__name__)
+def test_a_relative_folder_means_the_same_in_a_child_that_works_elsewhere(
+    home: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HFREG_CACHE", raising=False)
+    monkeypatch.setenv(HOMES[home][0], "here")  # type: ignore[index]
+    assert callable(home)
+    assert home() == tmp_path / "here" / "hfreg"
+
+
+def test_a_relative_cache_means_the_same_in_a_child_that_works_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HFREG_CACHE", "mine")
+    assert cache_home() == tmp_path / "mine"
