@@ -37,7 +37,8 @@ class Stored:
         return next(e for e in self.index["manifests"] if e["annotations"].get("dev.hfreg.target") == host())
 
     def blob(self, descriptor: dict[str, Any]) -> Path:
-        return self.root / "blobs" / "sha256" / descriptor["digest"].removeprefix("sha256:")
+        digest: str = descriptor["digest"]
+        return self.root / "blobs" / "sha256" / digest.removeprefix("sha256:")
 
     def read(self, descriptor: dict[str, Any]) -> Any:
         return json.loads(self.blob(descriptor).read_bytes())
