@@ -65,7 +65,8 @@ def parse_json(data: bytes, *, where: str) -> JsonValue:
     """Parse JSON strictly.
 
     Raises:
-        VerificationError: not UTF-8, not one JSON value, a duplicate key, NaN, or a number beyond the largest double.
+        VerificationError: not UTF-8, not one JSON value, a duplicate key, NaN, a number beyond the largest double, or
+            half of a surrogate pair.
     """
 
     def object_of(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
@@ -90,15 +91,20 @@ def parse_json(data: bytes, *, where: str) -> JsonValue:
         return int(text) if abs(number) < EXACT else number
 
     try:
-        return json.loads(
+        value = json.loads(
             data.decode("utf-8"),
             object_pairs_hook=object_of,
             parse_constant=refuse,
             parse_float=double,
             parse_int=integer,
         )
+        if b"\\u" in data:
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
     except UnicodeDecodeError as error:
         raise VerificationError(f"not UTF-8 text (byte {error.start})", where=where) from error
+    except UnicodeEncodeError as error:
+        raise VerificationError("half of a surrogate pair is no text", where=where) from error
     except json.JSONDecodeError as error:
         raise VerificationError(
             f"not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})", where=where

@@ -169,6 +169,10 @@ def test_layout_and_the_order_of_keys_do_not_change_canonical_json(value: Any) -
         (b'"\xff"', r"not UTF-8 text \(byte 1\)"),
         ("{}".encode("utf-16"), "not UTF-8 text"),
         (b"[" * 200_000, "nested too deeply"),
+        (b'["\\ud800"]', "half of a surrogate pair"),
+        (b'{"\\uDC00\\ud800":1}', "half of a surrogate pair"),
+        (b"[1e309]", "beyond the largest double"),
+        (b"[-" + b"9" * 400 + b"]", "beyond the largest double"),
     ],
 )
 def test_json_that_could_be_read_in_two_ways_is_refused(data: bytes, message: str) -> None:

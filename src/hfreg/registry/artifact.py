@@ -96,17 +96,22 @@ class OperatorArtifact:
 
     @cached_property
     def manifest(self) -> Manifest:
-        return Manifest(
-            artifact_type=media_types.OPERATOR,
-            config=Descriptor.of(self.config.dump(), media_types.OPERATOR_CONFIG),
-            layers=tuple(descriptor for descriptor, _ in self.layers),
-            annotations={media_types.TITLE: self.config.name, media_types.VERSION: self.config.version},
-        )
+        return operator_manifest(self.config, [descriptor for descriptor, _ in self.layers])
 
     @property
     def contents(self) -> list[bytes]:
         """Every blob of it, the manifest included."""
         return [self.config.dump(), *(content for _, content in self.layers), self.manifest.dump()]
+
+
+def operator_manifest(config: OperatorConfig, layers: Sequence[Descriptor]) -> Manifest:
+    """The manifest of an op version."""
+    return Manifest(
+        artifact_type=media_types.OPERATOR,
+        config=Descriptor.of(config.dump(), media_types.OPERATOR_CONFIG),
+        layers=tuple(layers),
+        annotations={media_types.TITLE: config.name, media_types.VERSION: config.version},
+    )
 
 
 def make_artifact(package: OpPackage, kernels: Sequence[Kernel], runtimes: Mapping[str, bytes]) -> OperatorArtifact:

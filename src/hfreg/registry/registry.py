@@ -21,7 +21,7 @@ from hfreg.ops.manifest import Manifest as OpManifest
 from hfreg.ops.package import load_manifest
 from hfreg.registry import media_types
 from hfreg.registry.archive import unpack
-from hfreg.registry.artifact import GOLDEN_TITLE, OperatorArtifact, OperatorConfig
+from hfreg.registry.artifact import GOLDEN_TITLE, OperatorArtifact, OperatorConfig, operator_manifest
 from hfreg.registry.layout import Layout
 from hfreg.registry.oci import EMPTY_CONFIG, Descriptor, Manifest
 from hfreg.resources import data_home
@@ -53,6 +53,11 @@ class OpVersion:
     def op_manifest(self) -> OpManifest:
         """The op manifest as the config has it: to be relied on only after `hfreg.registry.passports` has verified."""
         return load_manifest(self.config.manifest, f"{self.reference}: op.toml")
+
+    @property
+    def descriptor(self) -> Descriptor:
+        """How passports refer to it."""
+        return Descriptor(self.entry.media_type, self.entry.digest, self.entry.size)
 
     def layer(self, title: str) -> bytes:
         """The content of a layer.
@@ -88,6 +93,8 @@ class OpVersion:
             if manifest.subject.digest == self.entry.digest:
                 bundles = tuple(self.layout.blob(layer) for layer in manifest.layers)
                 found.append(PassportBundles(target, bundles))
+                if manifest != _passport_manifest(found[-1], self.descriptor):
+                    raise RegistryError("a passport that is not in the one form that hfreg writes", where=entry.digest)
         return sorted(found, key=lambda passport: passport.target)
 
 
@@ -199,17 +206,16 @@ class Registry:
 
 
 def _check_config(manifest: Manifest, config: OperatorConfig, where: str) -> None:
-    """The config and the manifest list the same things, each of them once."""
-    promised = [(entry.key.slug, entry.digest) for entry in config.kernels]
-    promised += [(runtime_title(target), digest) for target, digest in config.runtimes.items()]
-    layers = [(layer.title, layer.digest) for layer in manifest.layers]
-    archives = [layer for layer in layers if layer[0] in (SOURCE_TITLE, GOLDEN_TITLE)]
-    titles = {title for title, _ in layers}
-    if sorted(layers) != sorted(promised + archives) or len(titles) != len(layers) or len(archives) != 2:
+    """The manifest is the one that the config makes: the same layers, each of them once, in the same order."""
+    archives = [(media_types.SOURCE, SOURCE_TITLE), (media_types.GOLDEN, GOLDEN_TITLE)]
+    promised = [(media_types.KERNEL, entry.key.slug, entry.digest) for entry in config.kernels]
+    promised += [(media_types.RUNTIME, runtime_title(name), value) for name, value in sorted(config.runtimes.items())]
+    layers = [(layer.media_type, layer.title, layer.digest) for layer in manifest.layers]
+    titles = {layer.title for layer in manifest.layers}
+    if [layer[:2] for layer in layers[:2]] != archives or layers[2:] != promised or len(titles) != len(layers):
         raise RegistryError("the config and the layers of the artifact do not agree", where=where)
-    named = manifest.annotations.get(media_types.TITLE), manifest.annotations.get(media_types.VERSION)
-    if (config.name, config.version) != named:
-        raise RegistryError("the config and the manifest name different versions", where=where)
+    if manifest != operator_manifest(config, manifest.layers):
+        raise RegistryError("the config and the manifest name different versions or media types", where=where)
 
 
 def check_same(existing: OpVersion, artifact: OperatorArtifact) -> None:

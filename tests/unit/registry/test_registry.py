@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -298,6 +299,35 @@ def test_a_layer_that_is_there_twice_is_refused(registry: Registry, change: str)
         resolve(registry, "sample")
 
 
+def refused_layers(registry: Registry, layers: list[Descriptor]) -> None:
+    manifest, contents = operator_manifest(layers=tuple(layers))
+    add(registry, manifest, *contents, name="sample:1.0.0")
+    with pytest.raises(RegistryError, match="the config and the layers of the artifact do not agree"):
+        resolve(registry, "sample")
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_a_layer_of_another_media_type_is_refused(registry: Registry, place: int) -> None:
+    layers = list(operator_manifest()[0].layers)
+    layers[place] = replace(layers[place], media_type="application/x")
+    refused_layers(registry, layers)
+
+
+@pytest.mark.parametrize(("one", "other"), [(0, 1), (2, 3), (1, 4)])
+def test_layers_in_another_order_are_refused(registry: Registry, one: int, other: int) -> None:
+    layers = list(operator_manifest()[0].layers)
+    layers[one], layers[other] = layers[other], layers[one]
+    refused_layers(registry, layers)
+
+
+def test_a_config_of_another_media_type_is_refused(registry: Registry) -> None:
+    config = replace(operator_manifest()[0].config, media_type="application/x")
+    manifest, contents = operator_manifest(config=config)
+    add(registry, manifest, *contents, name="sample:1.0.0")
+    with pytest.raises(RegistryError, match="name different versions or media types"):
+        resolve(registry, "sample")
+
+
 @pytest.mark.parametrize("title", ["source.tar", "golden.tar"])
 def test_an_artifact_without_its_source_is_refused(registry: Registry, title: str) -> None:
     layers = tuple(layer for layer in operator_manifest()[0].layers if layer.title != title)
@@ -329,6 +359,28 @@ def test_a_passport_without_a_target_is_refused(registry: Registry) -> None:
     subject = registry.resolve(Reference.parse("sample")).entry
     add(registry, passport_manifest(Descriptor(subject.media_type, subject.digest, subject.size), {}))
     with pytest.raises(RegistryError):
+        registry.resolve(Reference.parse("sample")).passports()
+
+
+@pytest.mark.parametrize("change", ["annotation", "layer", "config", "subject"])
+def test_a_passport_in_another_form_is_refused(registry: Registry, change: str) -> None:
+    artifact = publishing.artifact_of(publishing.load())
+    registry.publish(artifact, [])
+    subject = registry.resolve(Reference.parse("sample")).entry
+    plain = Descriptor(subject.media_type, subject.digest, subject.size)
+    (bundles,) = publishing.passports_of(artifact)
+    honest = replace(
+        passport_manifest(plain, {media_types.TARGET: V3}),
+        layers=tuple(Descriptor.of(bundle, media_types.BUNDLE) for bundle in bundles.bundles),
+    )
+    changed = {
+        "annotation": replace(honest, annotations=honest.annotations | {"k": "v"}),
+        "layer": replace(honest, layers=(replace(honest.layers[0], media_type="application/x"), honest.layers[1])),
+        "config": replace(honest, config=Descriptor.of(EMPTY_CONFIG, "application/x")),
+        "subject": replace(honest, subject=replace(plain, annotations={"k": "v"})),
+    }[change]
+    add(registry, changed, *bundles.bundles)
+    with pytest.raises(RegistryError, match="a passport that is not in the one form"):
         registry.resolve(Reference.parse("sample")).passports()
 
 
