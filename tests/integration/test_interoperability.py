@@ -35,7 +35,7 @@ IN_TOTO = "application/vnd.in-toto+json"
 def blob(registry: Path, descriptor: Json) -> bytes:
     """A blob by its descriptor, checked as the image specification asks of every reader."""
     algorithm, _, encoded = descriptor["digest"].partition(":")
-    content = (registry / "blobs" / algorithm / encoded).read_bytes()
+    content: bytes = (registry / "blobs" / str(algorithm) / str(encoded)).read_bytes()
     assert len(content) == descriptor["size"]
     assert hashlib.new(algorithm, content).hexdigest() == encoded
     return content

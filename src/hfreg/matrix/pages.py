@@ -55,13 +55,13 @@ def render_site(matrix: Matrix) -> Site:
 
     files: dict[str, bytes] = {
         "matrix.json": json.dumps(export_matrix(matrix), indent=1).encode(),
-        "index.html": page("index.html.j2", "", rows=_index_rows(matrix), targets=matrix.targets),
+        "index.html": page("index.html.j2", "", rows=_index_rows(matrix), targets=_columns(matrix)),
     }
     for asset in sorted((root_folder("matrix") / "assets").iterdir()):
         files[f"assets/{asset.name}"] = asset.read_bytes()
     for name, versions in _by_name(matrix).items():
         operator = _operator_view(matrix, name, versions)
-        files[f"operators/{name}.html"] = page("operator.html.j2", "../", operator=operator, targets=matrix.targets)
+        files[f"operators/{name}.html"] = page("operator.html.j2", "../", operator=operator, targets=_columns(matrix))
     for version in matrix.versions:
         for passport in version.passports.values():
             stem = passport_stem(passport)
@@ -94,6 +94,11 @@ def _state_link(state: str, href: str) -> Markup:
     return Markup('<a class="state {0}" href="{1}">{0}</a>').format(escape(state), href)
 
 
+def _columns(matrix: Matrix) -> list[Target]:
+    """The targets in the order of the pages: what there is before what is planned, the best first."""
+    return sorted(matrix.targets, key=lambda target: (not target.is_available, -target.order, target.name))
+
+
 def _by_name(matrix: Matrix) -> dict[str, list[VersionEvidence]]:
     """The versions of each operator, the best one first."""
     found: dict[str, list[VersionEvidence]] = {}
@@ -114,7 +119,7 @@ def _index_rows(matrix: Matrix) -> list[dict[str, Any]]:
                 "name": name,
                 "version": newest.manifest.version,
                 "onnx": _onnx_name(newest.manifest),
-                "cells": [_index_cell(matrix, newest, target) for target in matrix.targets],
+                "cells": [_index_cell(matrix, newest, target) for target in _columns(matrix)],
             }
         )
     return rows
@@ -169,7 +174,7 @@ def _version_view(matrix: Matrix, version: VersionEvidence) -> dict[str, Any]:
             {
                 "types": types,
                 "attribute_class": attribute_class,
-                "cells": [_cell_view(version, cells[target.name]) for target in matrix.targets],
+                "cells": [_cell_view(version, cells[target.name]) for target in _columns(matrix)],
             }
             for (types, attribute_class), cells in rows.items()
         ],
