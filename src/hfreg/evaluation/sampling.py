@@ -12,6 +12,7 @@ import numpy as np
 from hfreg.errors import RunError
 from hfreg.ops.binding import Binding, ShapeError, bind
 from hfreg.ops.manifest import Attribute, AttributeValue
+from hfreg.ops.manifest_checks import value_problem
 from hfreg.ops.patterns import Pattern
 from hfreg.ops.signature import Attributes, Shape, Signature
 
@@ -104,9 +105,13 @@ def _attributes(signature: Signature, rng: Generator, wanted: Mapping[str, Attri
 
 def _attribute(spec: Attribute, rng: Generator) -> AttributeValue:
     if spec.type == "ints":
-        return [int(_number(spec, rng)) for _ in range(spec.length or 0)]
+        return [_number(spec, rng) for _ in range(spec.length or 0)]
     if spec.type == "int":
-        return int(_number(spec, rng))
+        return _number(spec, rng)
+    if spec.type == "float":
+        default = float(spec.default or 0.0)  # type: ignore[arg-type]
+        near = [value for value in (default, default / 2, default * 2) if not value_problem(spec, value)]
+        return float(rng.choice(spec.allowed or near))
     assert spec.default is not None
     return spec.default
 
@@ -114,7 +119,7 @@ def _attribute(spec: Attribute, rng: Generator) -> AttributeValue:
 def _number(spec: Attribute, rng: Generator) -> int:
     if spec.allowed is not None:
         return int(rng.choice([int(value) for value in spec.allowed if not isinstance(value, str)]))
-    low = spec.minimum if spec.minimum is not None else 0
+    low = spec.minimum if spec.minimum is not None else min(0, spec.maximum or 0)
     high = min(spec.maximum, low + 2) if spec.maximum is not None else low + 2
     return int(rng.integers(low, high + 1))
 

@@ -138,8 +138,8 @@ class _Binder:
 
     def attributes_from_axes(self) -> None:
         for name, spec in self.signature.attributes.items():
-            if spec.from_axes and name not in self.attributes:
-                extents = [self.extents.get(axis, [None])[0] for axis in spec.from_axes]
+            if spec.from_axes and name not in self.attributes | self.signature.fixed:
+                extents = [_product(self.known(axis)) for axis in spec.from_axes]
                 if None not in extents:
                     self.attributes[name] = extents if spec.type == "ints" else extents[0]  # type: ignore[assignment]
 

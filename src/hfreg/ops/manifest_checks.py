@@ -124,22 +124,30 @@ def _check_axes(manifest: Manifest) -> Iterator[Finding]:
 
 
 def _check_window(manifest: Manifest, place: Path, window: Window) -> Iterator[Finding]:
-    for name, per_axis in (("strides", 1), ("dilations", 1), ("pads", 2)):
+    for name, per_axis, least in (("strides", 1, 1), ("dilations", 1, 1), ("pads", 2, 0)):
         attribute = manifest.attributes.get(name)
-        if attribute and (attribute.length or 0) // per_axis <= window.position:
+        if attribute is None:
+            continue
+        if (attribute.length or 0) // per_axis <= window.position:
             yield (*place, "position"), f"{window.position} is beyond the values of the attribute {name!r}"
+        if attribute.minimum is None or attribute.minimum < least:
+            yield ("attributes", name), f"{name} of a window have a minimum of at least {least}"
 
 
 def _check_shapes(manifest: Manifest) -> Iterator[Finding]:
     """In every class, a name is one axis or a group, and each axis of an output has an extent from somewhere."""
     given = {name for name, axis in manifest.axes.items() if axis.attribute}
+    windows = {name for name, axis in manifest.axes.items() if axis.window}
     findings: dict[Finding, None] = {}
     for shapes in _shapes_of_classes(manifest):
         groups = {axis for _, pattern in shapes.values() for axis in pattern.groups}
         for place, pattern in shapes.values():
             for axis in sorted(groups & set(pattern.axes) - set(pattern.groups)):
                 findings[place, f"{axis!r} is one axis here and a group elsewhere"] = None
-        known = given.union(*(shapes[name][1].axes for name in manifest.inputs))
+        inputs = {axis: place for place, pattern in (shapes[name] for name in manifest.inputs) for axis in pattern.axes}
+        for axis in sorted(windows & set(inputs)):
+            findings[inputs[axis], f"{axis!r} is an axis of window positions, which outputs have"] = None
+        known = given | set(inputs)
         for place, pattern in (shapes[name] for name in manifest.outputs):
             for axis in sorted(set(pattern.axes) - known):
                 findings |= dict.fromkeys(_extent_problems(manifest, place, axis, known))
@@ -208,6 +216,8 @@ def _check_values(manifest: Manifest, name: str, attribute: Attribute) -> Iterat
     for index, value in enumerate(attribute.allowed or ()):
         if problem := value_problem(one, value):
             yield (*place, "allowed", index), problem
+    if attribute.minimum is not None and attribute.maximum is not None and attribute.minimum > attribute.maximum:
+        yield (*place, "maximum"), f"{attribute.maximum} is below the minimum of {attribute.minimum}"
     single = attribute.allowed is not None and len(attribute.allowed) == 1
     fixed = all(name in entry.attributes for entry in manifest.classes)
     if single or fixed or attribute.optional:

@@ -115,6 +115,28 @@ def test_wanted_attributes_are_taken_and_the_others_drawn_from_what_is_served() 
     assert max(strides) > 1 and max(kernels) > 1
 
 
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("default = 0.5", {0.25, 0.5, 1.0}),
+        ("default = 0.0", {0.0}),
+        ("default = 1\nminimum = 1", {1.0, 2.0}),
+        ("default = 0.5\nallowed = [0.5, 4]", {0.5, 4.0}),
+    ],
+)
+def test_a_float_attribute_takes_values_around_its_default_or_those_that_are_served(
+    lines: str, expected: set[float]
+) -> None:
+    # A kernel with the default compiled in must fail.
+    manifest = samples.manifest(samples.UNARY + f'[attributes.alpha]\ntype = "float"\n{lines}\n')
+    assert {call.attributes["alpha"] for call in draw(signatures(manifest)[0])} == expected
+
+
+def test_an_integer_attribute_without_a_minimum_takes_negative_values_where_no_others_are_allowed() -> None:
+    manifest = samples.manifest(samples.UNARY + '[attributes.a]\ntype = "int"\ndefault = -3\nmaximum = -2\n')
+    assert {call.attributes["a"] for call in draw(signatures(manifest)[0])} == {-2}
+
+
 def test_an_attribute_that_gives_an_extent_gives_it() -> None:
     signature = signatures(MANIFESTS["conv"])[0]
     for call in draw(signature, attributes={"group": 3}, count=20):

@@ -552,6 +552,20 @@ def test_a_class_with_ceil_mode_compiled_in_does_not_serve_automatic_padding() -
         assert select(signatures(manifest), [(1, 1, 5)], given | {"auto_pad": mode})[0].class_name == name
 
 
+def test_an_attribute_that_repeats_extents_is_missing_where_its_class_has_them_not() -> None:
+    body = (
+        samples.CONV
+        + """
+[[classes]]
+name = "flat"
+shapes = { x = "n (g c) h", weights = "(g m) c 1", y = "n (g m) h" }
+"""
+    )
+    flat = signatures(samples.manifest(body))[0]
+    with pytest.raises(ShapeError, match="nothing gives the extent of kh"):
+        bind(flat, [(1, 4, 8), (6, 2, 1), None], {"group": 2, "strides": [1, 1], "dilations": [1, 1]})
+
+
 def test_a_window_whose_size_only_an_absent_input_has_is_named() -> None:
     body = samples.CONV.replace('(g m) {c kh kw}"', '(g m) {c kh kw}"\noptional = true')
     signature = signatures(samples.manifest(body))[0]

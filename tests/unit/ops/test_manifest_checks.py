@@ -157,6 +157,10 @@ WRONG = [
     ("[axes.kh]", "¶[axes.z]\n[axes.kh]", "no shape and no window has the axis 'z'"),
     ("position = 0", "¶position = 1", "1 is beyond the values of the attribute 'strides'"),
     ("[attributes.mode]", '[attributes.pads]\ntype = "int"\ndefault = 0\n[attributes.mode]', "attribute 'pads'"),
+    ('"batch... c h"', '"batch... oh c h"¶', "'oh' is an axis of window positions, which outputs have"),
+    ("maximum = 9", "¶maximum = 0", "0 is below the minimum of 1"),
+    ("minimum = 1\n", "minimum = 0\n", "strides of a window have a minimum of at least 1"),
+    ("minimum = 1\n", "", "strides of a window have a minimum of at least 1"),
     ('y = "c oh"', 'y = "c... oh"', "'c' is one axis here and a group elsewhere"),
     # attributes
     ('length = 1\nfrom_axes', 'from_axes', "ints need a length"),
