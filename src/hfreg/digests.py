@@ -68,49 +68,58 @@ def parse_json(data: bytes, *, where: str) -> JsonValue:
         VerificationError: not UTF-8, not one JSON value, a duplicate key, NaN, a number beyond the largest double, or
             half of a surrogate pair.
     """
-
-    def object_of(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-        result: dict[str, JsonValue] = {}
-        for key, value in pairs:
-            if key in result:
-                raise VerificationError(f"the key {key!r} appears twice in one JSON object", where=where)
-            result[key] = value
-        return result
-
-    def refuse(constant: str) -> NoReturn:
-        raise VerificationError(f"{constant} is not JSON", where=where)
-
-    def double(text: str) -> float:
-        number = float(text)
-        if math.isinf(number):
-            raise VerificationError(f"the number {text[:20]}... is beyond the largest double", where=where)
-        return number
-
-    def integer(text: str) -> int | float:
-        number = double(text)
-        return int(text) if abs(number) < EXACT else number
-
     try:
         value = json.loads(
             data.decode("utf-8"),
-            object_pairs_hook=object_of,
-            parse_constant=refuse,
-            parse_float=double,
-            parse_int=integer,
+            object_pairs_hook=_object,
+            parse_constant=_refuse,
+            parse_float=_double,
+            parse_int=_integer,
         )
         if b"\\u" in data:
             json.dumps(value, ensure_ascii=False).encode()
         return value
-    except UnicodeDecodeError as error:
-        raise VerificationError(f"not UTF-8 text (byte {error.start})", where=where) from error
-    except UnicodeEncodeError as error:
-        raise VerificationError("half of a surrogate pair is no text", where=where) from error
-    except json.JSONDecodeError as error:
-        raise VerificationError(
-            f"not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})", where=where
-        ) from error
-    except RecursionError as error:
-        raise VerificationError("JSON nested too deeply", where=where) from error
+    except (ValueError, RecursionError) as error:
+        raise VerificationError(_explain(error), where=where) from error
+
+
+def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    result: dict[str, JsonValue] = {}
+    for key, value in pairs:
+        if key in result:
+            raise ValueError(f"the key {key!r} appears twice in one JSON object")
+        result[key] = value
+    return result
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _double(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"the number {text[:20]}... is beyond the largest double")
+    return number
+
+
+def _integer(text: str) -> int | float:
+    number = _double(text)
+    return int(text) if abs(number) < EXACT else number
+
+
+def _explain(error: ValueError | RecursionError) -> str:
+    match error:
+        case UnicodeDecodeError():
+            return f"not UTF-8 text (byte {error.start})"
+        case UnicodeEncodeError():
+            return "half of a surrogate pair is no text"
+        case json.JSONDecodeError():
+            return f"not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})"
+        case RecursionError():
+            return "JSON nested too deeply"
+        case _:
+            return str(error)
 
 
 def is_digest(text: str) -> bool:

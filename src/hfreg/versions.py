@@ -15,6 +15,8 @@ from semver import Version as _SemVer
 
 from hfreg.errors import UsageError
 
+MAX_LENGTH = 255
+"""Of a version, as semver.org advises: numbers beyond any use are not read."""
 NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 _RANGE = re.compile(r"(?P<kind>[\^~]?)(?P<numbers>(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*)){0,2})", re.ASCII)
 
@@ -27,7 +29,7 @@ class Version:
     text: str
 
     def __post_init__(self) -> None:
-        if not _SemVer.is_valid(self.text):
+        if len(self.text) > MAX_LENGTH or not _SemVer.is_valid(self.text):
             raise UsageError(
                 f"{self.text!r} is not a version", hint="write three numbers, as in 1.0.0 (SemVer, see semver.org)"
             )
@@ -87,7 +89,8 @@ class Reference:
         if _SemVer.is_valid(self.range):
             return version.text == self.range
         match = _RANGE.fullmatch(self.range)
-        if match is None or (not match["kind"] and match["numbers"].count(".") == 2):
+        is_whole = match is not None and not match["kind"] and match["numbers"].count(".") == 2
+        if match is None or is_whole or len(self.range) > MAX_LENGTH:
             raise UsageError(
                 f"{self.range!r} is not a version range", where=self.name, hint="write 1.2.0, 1.2, ^1 or ~1.2"
             )

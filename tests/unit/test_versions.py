@@ -131,6 +131,7 @@ def test_numbers_and_pre_releases_are_read_off_the_text(version: Version) -> Non
         "1.2.3-ä",
         "1.0.\u0663",
         "1.2.3-a..b",
+        "9" * 5000 + ".0.0",
     ],
 )
 def test_what_semver_does_not_have_is_no_version(text: str) -> None:
@@ -198,6 +199,8 @@ def test_a_reference_is_read_and_written_the_same(name: str, wanted: str) -> Non
         "relu@^1.",
         "relu@*",
         "relu@^-1",
+        "relu@^" + "9" * 5000,
+        "relu@1." + "9" * 5000,
         "../relu",
         "relu@../1",
     ],

@@ -108,14 +108,14 @@ def _note_constant(node: onnx.NodeProto, scope: _Scope) -> None:
 
 
 def _request(node: onnx.NodeProto, scope: _Scope) -> Request:
-    domain = _ALIASES.get(node.domain, node.domain)
+    domain, operator = _plain_item(_ALIASES.get(node.domain, node.domain)), _plain_item(node.op_type)
     known = [scope.values.get(name, ValueType(UNKNOWN, None)) if name else None for name in node.input]
     used = max((place for place, name in enumerate(node.output, start=1) if name), default=1)
     return Request(
         domain=domain,
-        operator=node.op_type,
-        since_version=_since_version(node.op_type, domain, scope.opsets.get(domain, 1)),
-        attributes={attribute.name: _plain(attribute) for attribute in node.attribute},
+        operator=operator,
+        since_version=_since_version(operator, domain, scope.opsets.get(domain, 1)),
+        attributes={_plain_item(attribute.name): _plain(attribute) for attribute in node.attribute},
         types=tuple(None if value is None else value.dtype for value in known),
         shapes=tuple(None if value is None else value.shape for value in known),
         outputs=used,
@@ -135,12 +135,13 @@ def _plain(attribute: AttributeProto) -> Any:
     if attribute.ref_attr_name:
         return UNKNOWN
     if attribute.type not in _PLAIN:
-        return attribute.name
+        return _plain_item(attribute.name)
     value: Any = helper.get_attribute_value(attribute)
     return _plain_item(value) if isinstance(value, (int, float, bytes)) else [_plain_item(item) for item in value]
 
 
 def _plain_item(value: Any) -> Any:
+    """A number or text; protobuf gives bytes for any text that is not UTF-8."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     return float(str(np.float32(value))) if isinstance(value, float) else value  # 0.1, as a manifest writes it

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hfreg.digests import tree_digest
 from hfreg.errors import VerificationError
 from hfreg.kernels.artifact import SOURCE_TITLE, runtime_title
+from hfreg.ops.manifest import Operator
 from hfreg.ops.package import MANIFEST
 from hfreg.passports.keys import TrustedKeys
 from hfreg.passports.passport import Passport, verify_passport
@@ -52,7 +53,23 @@ def verified_passports(version: OpVersion, trusted: TrustedKeys) -> list[Passpor
     source = unpack(version.layer(SOURCE_TITLE), where=f"{version.reference}/{SOURCE_TITLE}")
     if source.get(MANIFEST) != version.config.manifest.encode():
         raise VerificationError("op.toml in the source is not the one in the config", where=version.reference)
+    for passport in passports:
+        _check_operator(version.op_manifest.operator, passport)
     return passports
+
+
+def _check_operator(operator: Operator, passport: Passport) -> None:
+    """The passport speaks of the operator that the op manifest is about."""
+    said = passport.verification.operator
+    claims = (
+        ("domain", said.domain, operator.domain),
+        ("operator", said.operator, operator.name),
+        ("since-versions", said.since_versions, operator.since_versions),
+    )
+    for what, claimed, expected in claims:
+        if claimed != expected:
+            where = f"passport of {passport.reference} on {passport.target}"
+            raise VerificationError(f"the verification's {what} is {claimed!r}, expected {expected!r}", where=where)
 
 
 def verify_version(version: OpVersion, trusted: TrustedKeys) -> list[Passport]:

@@ -162,6 +162,12 @@ def test_a_list_of_texts_is_text_like_a_single_one() -> None:
     assert attributes["strings"] == ["a", "b"]
 
 
+def test_a_name_that_is_no_text_is_a_request_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(PLAIN.SerializeToString().replace(b"Relu", b"Re\xffu"))
+    found = nodes_of(load_model(tmp_path / "model.onnx"))
+    assert [request.operator for request in found.values()] == ["Re\ufffdu"]
+
+
 def test_a_float_attribute_equals_the_number_that_a_manifest_writes() -> None:
     # ONNX stores float32: 0.1 comes back as 0.10000000149..., which a manifest's `allowed = [0.1]` refuses.
     node = helper.make_node("LeakyRelu", ["x"], ["y"], alpha=0.1)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import base64
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,6 +63,15 @@ def test_a_target_without_a_host_runtime_needs_none(registry: Registry) -> None:
 
 def test_a_target_with_kernels_and_no_passport_is_refused(registry: Registry) -> None:
     refused(published(registry, PASSPORTS[:1]), f"there are artifacts for {V4}, but no passport")
+
+
+@pytest.mark.parametrize(("field", "value"), [("domain", "com.example"), ("operator", "Other"), ("sinceVersions", [1])])
+def test_a_passport_of_another_operator_is_refused(registry: Registry, field: str, value: object) -> None:
+    provenance, verification = PASSPORTS[0].bundles
+    said = json.loads(base64.b64decode(json.loads(verification)["dsseEnvelope"]["payload"]))
+    said["predicate"]["operator"][field] = value
+    changed = replace(PASSPORTS[0], bundles=(provenance, signing.signed(said)))
+    refused(published(registry, [changed, PASSPORTS[1]]), "the verification's .* is .*, expected")
 
 
 def test_a_runtime_that_nobody_vouches_for_is_refused(registry: Registry) -> None:
