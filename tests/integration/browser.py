@@ -1,4 +1,7 @@
-"""Headless Chromium, driven over a pipe in the DevTools protocol (https://chromedevtools.github.io/devtools-protocol)."""
+"""Headless Chromium, driven over a pipe.
+
+The DevTools protocol: https://chromedevtools.github.io/devtools-protocol
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,8 @@ class Browser:
 
         self._process = subprocess.Popen(
             [program, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
-            pass_fds=(3, 4), preexec_fn=connect, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            pass_fds=(3, 4), preexec_fn=connect,  # noqa: PLW1509 (it only moves descriptors)
+             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         os.close(to_child)
         os.close(from_child)
