@@ -8,7 +8,7 @@ from hfreg.errors import HfregError, ManifestError, Problem
 from hfreg.ops.binding import select
 from hfreg.ops.golden import GoldenCase, read_golden
 from hfreg.ops.package import OpPackage
-from hfreg.ops.signature import complete_attributes
+from hfreg.ops.signature import Signature, complete_attributes
 
 
 def check_package(package: OpPackage) -> int:
@@ -35,10 +35,27 @@ def _golden_problems(package: OpPackage, cases: list[GoldenCase]) -> Iterator[Pr
         except HfregError as error:
             yield Problem(where, str(error))
             continue
+        if problem := _type_problem(package, signature, case):
+            yield Problem(where, problem)
         for tensor, array in zip(signature.outputs, case.outputs, strict=True):
             if array.shape != binding.shape(tensor.pattern):
                 expected = list(binding.shape(tensor.pattern))
                 yield Problem(where, f"{tensor.name} has shape {list(array.shape)}, the signature gives {expected}")
+
+
+def _type_problem(package: OpPackage, signature: Signature, case: GoldenCase) -> str:
+    """Why no kernel has the types of a case."""
+    given: dict[str, str] = {}
+    for tensor, array in zip(signature.tensors, (*case.inputs, *case.outputs), strict=True):
+        if array is None:
+            continue
+        kind = array.dtype.name
+        served = package.manifest.types.get(tensor.type, [tensor.type])
+        if kind not in served:
+            return f"{tensor.name} is {kind}, expected {' or '.join(served)}"
+        if given.setdefault(tensor.type, kind) != kind:
+            return f"{tensor.name} is {kind}, but {tensor.type} is {given[tensor.type]} elsewhere"
+    return ""
 
 
 def _workload_problems(package: OpPackage) -> Iterator[Problem]:
