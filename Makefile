@@ -7,7 +7,6 @@ WORKERS ?= 2
 TESTS ?= tests
 
 DEMO := build/demo
-PACKAGES := $(patsubst %/op.toml,%,$(wildcard ops/[a-z]*/op.toml))
 MODEL = $(wildcard $(VENV)/lib/python*/site-packages/silero_vad/data/silero_vad.onnx)
 
 # The lock files hold every dependency, so pip has nothing to resolve. Byte code is written when it is first needed.
@@ -27,14 +26,16 @@ demo: export HFREG_CACHE := $(DEMO)/cache
 demo: export XDG_CONFIG_HOME := $(DEMO)/config
 demo: $(VENV)/.build $(VENV)/.models ## publish the packages, verify a passport, ask for coverage, write the pages
 	@rm -rf $(DEMO)/registry $(DEMO)/pages
-	hfreg publish --measure quick $(PACKAGES)
+	hfreg publish --measure quick ops
 	hfreg verify softmax@1.0.0
 	hfreg coverage $(MODEL)
 	hfreg matrix pages $(DEMO)/pages
 	@echo
-	@echo "The matrix:    $(abspath $(DEMO))/pages/index.html"
-	@echo "The registry:  export HFREG_REGISTRY=$(abspath $(DEMO))/registry XDG_CONFIG_HOME=$(abspath $(DEMO))/config"
-	@echo "               $(VENV)/bin/hfreg list"
+	@echo "The matrix, its operators and passports, for a browser:"
+	@echo "    $(abspath $(DEMO))/pages/index.html"
+	@echo "The registry, for more commands:"
+	@echo "    export HFREG_REGISTRY=$(abspath $(DEMO))/registry XDG_CONFIG_HOME=$(abspath $(DEMO))/config"
+	@echo "    $(VENV)/bin/hfreg list"
 
 test: $(VENV)/.dev $(VENV)/.models ## run the tests (TESTS=tests/unit for some of them)
 	pytest --numprocesses $(WORKERS) --dist loadfile $(TESTS)

@@ -49,6 +49,6 @@ def cache_home() -> Path:
 
 
 def _folder(variable: str) -> Path | None:
-    """hfreg's folder under the one that a variable names: absolute, for child processes work in folders of their own."""
+    """hfreg's folder in the one that a variable names; absolute, for child processes work in folders of their own."""
     value = os.environ.get(variable)
     return Path(value).absolute() / "hfreg" if value else None
