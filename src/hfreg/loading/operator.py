@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hfreg.arrays import Array
-from hfreg.dtypes import DTYPES, DType, from_numpy
+from hfreg.dtypes import DTYPES, DType, from_numpy, from_onnx
 from hfreg.errors import RunError
 from hfreg.kernels import abi
 from hfreg.kernels.host import HostKernel
@@ -73,8 +73,8 @@ class LoadedOperator:
         """
         given = self._pad(inputs)
         arguments = [self._argument(name, value) for name, value in zip(self.manifest.inputs, given, strict=True)]
-        types = self._types(arguments, attributes)
         complete = complete_attributes(self.manifest, attributes)
+        types = self._types(arguments, attributes)
         shapes = [argument.shape if argument else None for argument in arguments]
         signature, binding = select(self._signatures, shapes, complete)
         kernel = self._kernel(tuple(sorted((name, dtype.name) for name, dtype in types.items())), signature.class_name)
@@ -128,12 +128,13 @@ class LoadedOperator:
                     raise RunError(f"is {argument.dtype}, expected {known} as {owner[tensor.type]} is", where=where)
         for name, attribute in manifest.attributes.items():
             code = attributes.get(name)
-            if attribute.type_of and code:
-                dtype = next((d for d in DTYPES.values() if d.onnx == code), None)
-                if dtype is None or bound.setdefault(attribute.type_of, dtype) is not dtype:
-                    raise RunError(
-                        f"is {code}, which is not the type of the other arguments", where=f"{self.reference}: {name}"
-                    )
+            if attribute.type_of and isinstance(code, int) and code:
+                dtype, served = from_onnx(code), manifest.types[attribute.type_of]
+                where = f"{self.reference}: {name}"
+                if dtype is None or dtype.name not in served:
+                    raise RunError(f"is {dtype or code}, expected {' or '.join(served)}", where=where)
+                if bound.setdefault(attribute.type_of, dtype) is not dtype:
+                    raise RunError(f"is {dtype}, which is not the type of the other arguments", where=where)
         for variable, names in manifest.types.items():
             bound.setdefault(variable, DTYPES[names[0]])
         return bound
