@@ -1,21 +1,21 @@
-"""What all tests have: the browser, for those marked `browser`."""
+"""In CI nothing is skipped for want of something that can be installed: `.ci/run` installs it."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 
 import pytest
 
-import browser
+MAY_BE_MISSING = ("needs PyTorch", "this processor lacks", "this machine is")
+"""What the reason of a skip may say in CI: PyTorch is large, and a processor cannot be installed."""
 
 
-@pytest.fixture(scope="session")
-def chromium() -> str:
-    """The path of a Chromium. Where there is none the test is skipped, and in CI it fails."""
-    path = browser.find()
-    if path is None:
-        missing = "no Chromium: install it, or name one in $HFREG_CHROMIUM"
-        if os.environ.get("CI"):
-            pytest.fail(missing)
-        pytest.skip(missing)
-    return path
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and os.environ.get("CI") and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        if not reason.startswith(MAY_BE_MISSING):
+            report.outcome, report.longrepr = "failed", f"skipped in CI: {reason}"
+    return report
