@@ -274,8 +274,9 @@ def _judge(
         case Ran(outputs, _, repeats):
             accuracy, types = package.manifest.accuracy, kernel.key.dtypes
             comparison: Comparison | None = None
-            for tensor, actual, want in zip(signature.outputs, outputs, expected.outputs, strict=True):
-                found = compare(actual, want, tensor.dtype(types), accuracy, expected.scale)
+            scales = (expected.scale, *[None] * (len(outputs) - 1))
+            for tensor, actual, want, scale in zip(signature.outputs, outputs, expected.outputs, scales, strict=True):
+                found = compare(actual, want, tensor.dtype(types), accuracy, scale)
                 if not found.is_right:
                     return CaseResult(case, "wrong_result", f"{tensor.name} {found.detail}", found)
                 comparison = comparison or found

@@ -12,7 +12,7 @@ from typing import Self
 from hfreg.arrays import Array
 from hfreg.errors import RunError
 from hfreg.ops.package import OpPackage, copy_package
-from hfreg.ops.signature import Attributes, Types
+from hfreg.ops.signature import Attributes, Shape, Types
 from hfreg.processes import Worker, WorkerPool, clean_environment, python_command
 from hfreg.wire import Message, jsonable
 
@@ -65,9 +65,14 @@ class Reference:
             raise RunError(f"the reference process ended: {answer}", where=where)
         if "error" in answer.body:
             raise RunError(f"the reference failed:\n{answer.body['error']}", where=where)
-        count = len(self._package.manifest.outputs)
-        outputs = tuple(answer.arrays[f"expected.{i}"] for i in range(count))
-        return Expected(outputs, answer.arrays.get("scale"))
+        error_scale = answer.arrays.pop("scale", None)
+        outputs, count = tuple(answer.arrays.values()), len(self._package.manifest.outputs)
+        if len(outputs) != count:
+            raise RunError(f"the reference returned {len(outputs)} outputs, expected {count}", where=where)
+        if error_scale is not None and not _broadcasts(error_scale.shape, outputs[0].shape):
+            shapes = f"{list(error_scale.shape)}, which does not broadcast to {list(outputs[0].shape)}"
+            raise RunError(f"the error scale has the shape {shapes}", where=where)
+        return Expected(outputs, error_scale)
 
     def __enter__(self) -> Self:
         return self
@@ -77,3 +82,7 @@ class Reference:
     ) -> None:
         self._workers.close()
         self._folder.cleanup()
+
+
+def _broadcasts(shape: Shape, to: Shape) -> bool:
+    return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(to), strict=False))

@@ -40,7 +40,7 @@ def _answer(function: Any, scale: Any, call: Message) -> Message:
         with np.errstate(all="ignore"):
             expected = function(*inputs, **attributes)
             outputs = expected if isinstance(expected, tuple) else (expected,)
-            arrays = {f"expected.{i}": np.asarray(value) for i, value in enumerate(outputs)}
+            arrays = {f"expected.{i}": _result(np.asarray(value)) for i, value in enumerate(outputs)}
             if scale is not None and call.body["scale"]:
                 arrays["scale"] = np.asarray(scale(*inputs, expected=outputs[0], **attributes), dtype=np.float64)
     except Exception:
@@ -50,6 +50,11 @@ def _answer(function: Any, scale: Any, call: Message) -> Message:
 
 def _widen(array: Array) -> Array:
     return array if array.dtype.kind in "iub" else array.astype(np.float64)
+
+
+def _result(array: Array) -> Array:
+    """Integers as they are, real numbers as float64; anything else is a TypeError."""
+    return array if array.dtype.kind in "iub" else array.astype(np.float64, casting="same_kind")
 
 
 if __name__ == "__main__":
