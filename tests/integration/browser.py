@@ -18,17 +18,18 @@ from types import TracebackType
 from typing import Any, Self
 
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars",
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
     "--remote-debugging-pipe",
 )  # fmt: skip
 TIMEOUT_S = 60.0
 
 
 def find_chromium() -> str | None:
-    return next(
-        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-    )
+    """The path of `$HFREG_CHROMIUM`, or of the first known name."""
+    chosen = os.environ.get("HFREG_CHROMIUM")
+    names = (chosen,) if chosen else ("chromium", "chromium-browser", "google-chrome")
+    return next((path for path in map(shutil.which, names) if path), None)
 
 
 class Browser:
@@ -45,7 +46,7 @@ class Browser:
         self._process = subprocess.Popen(
             [program, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
             pass_fds=(3, 4), preexec_fn=connect,  # noqa: PLW1509 (it only moves descriptors)
-             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         os.close(to_child)
         os.close(from_child)
