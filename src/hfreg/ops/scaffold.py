@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import getpass
+import json
+import keyword
 from pathlib import Path
 from string import Template
 
@@ -26,13 +28,13 @@ def new_package(name: str, parent: Path) -> OpPackage:
     Raises:
         UsageError: the name is not one, or the folder exists.
     """
-    if not NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is no name", hint="small letters, digits and single underscores: my_operator")
+    if not NAME.fullmatch(name) or keyword.iskeyword(name):
+        raise UsageError(f"{name!r} is no name", hint="small letters, digits, single underscores, no Python keyword")
     folder = parent / name
     if folder.exists():
         raise UsageError("exists already", where=str(folder), hint="choose another name, or another folder with --in")
     operator = "".join(part.capitalize() for part in name.split("_"))
-    values = {"name": name, "operator": operator, "maintainer": _user()}
+    values = {"name": name, "operator": operator, "maintainer": json.dumps(_user())}  # a string of JSON is one of TOML
     for source in sorted((root_folder("ops") / "_template").iterdir()):
         target = folder / source.name
         target.parent.mkdir(parents=True, exist_ok=True)
