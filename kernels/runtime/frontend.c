@@ -10,10 +10,12 @@ typedef struct {
     int length;
 } message;
 
-static void put(message *m, const char *text) {
-    while (*text && m->length < (int)sizeof m->text - 1) m->text[m->length++] = *text++;
+static void put_until(message *m, const char *text, char end) {
+    while (*text && *text != end && m->length < (int)sizeof m->text - 1) m->text[m->length++] = *text++;
     m->text[m->length] = 0;
 }
+
+static void put(message *m, const char *text) { put_until(m, text, 0); }
 
 static void put_integer(message *m, int64_t value) {
     char digits[24];
@@ -25,11 +27,11 @@ static void put_integer(message *m, int64_t value) {
     put(m, digits + at);
 }
 
-static void put_shape(message *m, const DLTensor *tensor) {
+static void put_shape(message *m, const int64_t *shape, int32_t count) {
     put(m, "[");
-    for (int i = 0; i < tensor->ndim; i++) {
+    for (int i = 0; i < count; i++) {
         if (i) put(m, ", ");
-        put_integer(m, tensor->shape[i]);
+        put_integer(m, shape[i]);
     }
     put(m, "]");
 }
@@ -41,7 +43,7 @@ static void put_shape(message *m, const DLTensor *tensor) {
 typedef struct {
     int32_t count; /* -1: not bound yet; 1 for an axis, 0 for one that is absent, any number for a group */
     int64_t extent[HFREG_MAX_NDIM];
-    int8_t owner[HFREG_MAX_NDIM]; /* the tensor that gave the extent, for messages; -1: an attribute */
+    int8_t owner; /* the tensor that was the first to have the axis, for messages; -1: an attribute */
 } binding;
 
 /* A tensor over the bound axes: broadcasting and absent tensors have strides of 0. */
@@ -84,44 +86,72 @@ static int32_t fail_tensor(const call *c, int t, const char *what) {
     return fail(c, &m);
 }
 
-static void put_tensor_shape(message *m, const call *c, int t) {
-    put(m, c->signature->tensors[t].name);
-    put(m, " has shape ");
-    put_shape(m, c->tensors[t]);
+static message start_shape(const call *c, int t) {
+    const hfreg_tensor_spec *spec = &c->signature->tensors[t];
+    message m = start(c);
+    put(&m, spec->name);
+    put(&m, " has shape ");
+    put_shape(&m, c->tensors[t]->shape, c->tensors[t]->ndim);
+    put(&m, ", expected [");
+    put(&m, spec->pattern);
+    put(&m, "]");
+    return m;
 }
 
 static int32_t fail_shape(const call *c, int t) {
-    const char *pattern = c->signature->tensors[t].pattern;
-    message m = start(c);
-    put_tensor_shape(&m, c, t);
-    put(&m, ", expected [");
-    put(&m, pattern);
-    put(&m, "]");
+    message m = start_shape(c, t);
     return fail(c, &m);
 }
 
-static int32_t fail_extent(const call *c, int t, int axis, int position) {
+/* A tensor's shape does not fit what an axis or a group is already. */
+static int32_t fail_bound(const call *c, int t, int axis) {
+    const hfreg_axis_spec *spec = &c->signature->axes[axis];
     const binding *b = &c->axes[axis];
-    message m = start(c);
-    put_tensor_shape(&m, c, t);
-    put(&m, ", but ");
-    put(&m, c->signature->axes[axis].name);
+    message m = start_shape(c, t);
+    put(&m, ": ");
+    put(&m, spec->name);
     put(&m, " is ");
-    put_integer(&m, b->extent[position]);
-    if (b->owner[position] >= 0) {
-        put(&m, " in ");
-        put(&m, c->signature->tensors[b->owner[position]].name);
-    }
+    if (spec->rank) put_shape(&m, b->extent, b->count);
+    else put_integer(&m, b->count ? b->extent[0] : 1);
+    if (b->owner >= 0) put(&m, " in "), put(&m, c->signature->tensors[b->owner].name);
+    else if (spec->attribute >= 0) put(&m, " in attribute "), put_until(&m, c->signature->attributes[spec->attribute].name, '[');
     return fail(c, &m);
 }
 
-static int32_t fail_attribute(const call *c, int a, const char *expected) {
+static message start_attribute(const call *c, int a, const char *expected) {
     message m = start(c);
     put(&m, c->signature->attributes[a].name);
     put(&m, " is ");
     put_integer(&m, c->attributes[a].integer);
-    put(&m, ", expected ");
+    put(&m, ", ");
     put(&m, expected);
+    return m;
+}
+
+static int32_t fail_limit(const call *c, int a, const char *expected, int64_t limit) {
+    message m = start_attribute(c, a, expected);
+    put_integer(&m, limit);
+    return fail(c, &m);
+}
+
+static int32_t fail_locator(const call *c, int t) {
+    message m = start_attribute(c, c->signature->locator, "expected ");
+    int32_t ndim = c->tensors[t]->ndim;
+    put_integer(&m, -ndim);
+    put(&m, " to ");
+    put_integer(&m, ndim - 1);
+    put(&m, ": ");
+    put(&m, c->signature->tensors[t].name);
+    put(&m, " has ");
+    put_integer(&m, ndim);
+    put(&m, " axes");
+    return fail(c, &m);
+}
+
+static int32_t fail_class(const call *c) {
+    message m = start_attribute(c, c->signature->locator, "which the class ");
+    put(&m, c->signature->class_name);
+    put(&m, " has not");
     return fail(c, &m);
 }
 
@@ -140,8 +170,8 @@ static int32_t check_count(const call *c, const char *what, int32_t given, int32
 static int32_t check_attribute(const call *c, int a) {
     const hfreg_attribute_spec *spec = &c->signature->attributes[a];
     if (spec->is_real) return 0;
-    if (c->attributes[a].integer < spec->minimum) return fail_attribute(c, a, "a larger value");
-    if (c->attributes[a].integer > spec->maximum) return fail_attribute(c, a, "a smaller value");
+    if (c->attributes[a].integer < spec->minimum) return fail_limit(c, a, "expected at least ", spec->minimum);
+    if (c->attributes[a].integer > spec->maximum) return fail_limit(c, a, "expected at most ", spec->maximum);
     return 0;
 }
 
@@ -185,7 +215,7 @@ static int32_t match(call *c, int t) {
     }
     int64_t position = located < 0 ? 0 : c->attributes[s->locator].integer;
     if (position < 0) position += ndim;
-    if (located >= 0 && (position < 0 || position >= ndim)) return fail_attribute(c, s->locator, "an axis of the tensor");
+    if (located >= 0 && (position < 0 || position >= ndim)) return ndim ? fail_locator(c, t) : fail_shape(c, t);
     for (int i = 0; i < spec->item_count; i++) {
         int32_t known = c->axes[spec->items[i].axes[0]].count; /* an output has the optional axes that the inputs have */
         if (spec->items[i].kind == HFREG_OPTIONAL) takes[i] = known >= 0 ? known > 0 : spare > 0;
@@ -201,7 +231,7 @@ static int32_t match(call *c, int t) {
         }
     if (spare != 0) return fail_shape(c, t);
     for (int i = 0; i < located; i++) position -= takes[i];
-    if (located >= 0 && position != 0) return fail_attribute(c, s->locator, "the value that this kernel is made for");
+    if (located >= 0 && position != 0) return fail_class(c);
     return 0;
 }
 
@@ -210,42 +240,39 @@ static int32_t match(call *c, int t) {
 static void bind(binding *b, int64_t extent, int owner) {
     b->count = 1;
     b->extent[0] = extent;
-    b->owner[0] = (int8_t)owner;
+    b->owner = (int8_t)owner;
 }
 
 static int32_t bind_axis(call *c, int t, int axis, int64_t extent) {
     binding *b = &c->axes[axis];
     if (b->count < 0) bind(b, extent, t);
-    return b->count == 1 && b->extent[0] == extent ? 0 : fail_extent(c, t, axis, 0);
+    return b->count == 1 && b->extent[0] == extent ? 0 : fail_bound(c, t, axis);
 }
 
 static int32_t bind_split(call *c, int t, const hfreg_item *item, int64_t extent) {
     int known = c->axes[item->axes[0]].count >= 0 ? item->axes[0] : item->axes[1];
     int other = known == item->axes[0] ? item->axes[1] : item->axes[0];
     int64_t parts = c->axes[known].count >= 0 ? c->axes[known].extent[0] : 0;
-    if (parts <= 0 || extent % parts != 0) return fail_extent(c, t, known, 0);
+    if (parts <= 0 || extent % parts != 0) return fail_bound(c, t, known);
     return bind_axis(c, t, other, extent / parts);
 }
 
 /* Inputs of a broadcasting group are aligned at the right; an extent of 1 stretches. Outputs have the full shape. */
 static int32_t bind_group(call *c, int t, int axis, const int64_t *shape, int32_t count) {
     binding *b = &c->axes[axis];
-    int is_output = c->signature->tensors[t].flags & HFREG_IS_OUTPUT;
-    int stretches = !is_output && c->signature->axes[axis].flags & HFREG_BROADCAST;
-    int32_t grow = b->count < 0 ? count : stretches && count > b->count ? count - b->count : 0;
-    if (grow) {
-        for (int32_t i = count - 1; i >= grow; i--) b->extent[i] = b->extent[i - grow], b->owner[i] = b->owner[i - grow];
-        for (int32_t i = 0; i < grow; i++) b->extent[i] = shape[i], b->owner[i] = (int8_t)t;
+    int stretches = !(c->signature->tensors[t].flags & HFREG_IS_OUTPUT) && c->signature->axes[axis].flags & HFREG_BROADCAST;
+    if (b->count < 0) b->count = 0, b->owner = (int8_t)t;
+    else if (count != b->count && !stretches) return fail_bound(c, t, axis);
+    for (int32_t i = 1; i <= count && i <= b->count; i++) {
+        int64_t known = b->extent[b->count - i], given = shape[count - i];
+        if (known != given && !(stretches && (known == 1 || given == 1))) return fail_bound(c, t, axis);
     }
-    if (b->count < 0 || grow) b->count = count;
-    if (count > b->count || (count < b->count && !stretches)) return fail_shape(c, t);
-    for (int32_t i = 0; i < count; i++) {
-        int32_t at = b->count - count + i;
-        if (b->extent[at] == shape[i] || (stretches && shape[i] == 1)) continue;
-        if (!stretches || b->extent[at] != 1) return fail_extent(c, t, axis, at);
-        b->extent[at] = shape[i];
-        b->owner[at] = (int8_t)t;
-    }
+    int32_t grow = count > b->count ? count - b->count : 0;
+    for (int32_t i = b->count - 1; i >= 0 && grow; i--) b->extent[i + grow] = b->extent[i];
+    for (int32_t i = 0; i < grow; i++) b->extent[i] = shape[i];
+    b->count += grow;
+    for (int32_t i = 1; i <= count; i++)
+        if (b->extent[b->count - i] == 1) b->extent[b->count - i] = shape[count - i];
     return 0;
 }
 
@@ -274,16 +301,44 @@ static int32_t bind_window(call *c, int axis) {
     const hfreg_axis_spec *spec = &c->signature->axes[axis];
     int64_t input = c->axes[spec->over].extent[0], size = c->axes[spec->size].extent[0];
     int64_t stride = attribute_or(c, spec->stride, 1), before = attribute_or(c, spec->pad_before, 0);
-    int64_t room = input + before + attribute_or(c, spec->pad_after, 0) - (attribute_or(c, spec->dilation, 1) * (size - 1) + 1);
+    int64_t padded = input + before + attribute_or(c, spec->pad_after, 0);
+    int64_t reach = attribute_or(c, spec->dilation, 1) * (size - 1) + 1, room = padded - reach;
     if (room < 0 || size < 1) {
         message m = start(c);
-        put(&m, "the window is larger than the padded input along ");
+        put(&m, "the window spans ");
+        put_integer(&m, reach);
+        put(&m, " along ");
         put(&m, c->signature->axes[spec->over].name);
+        put(&m, ", more than the ");
+        put_integer(&m, padded);
+        put(&m, " of the padded input");
         return fail(c, &m);
     }
     int64_t positions = room / stride + 1;
     if (attribute_or(c, spec->ceil_mode, 0) && room % stride != 0 && positions * stride < input + before) positions++;
     bind(&c->axes[axis], positions, -1);
+    return 0;
+}
+
+static int32_t check_minimum(const call *c, int axis) {
+    const hfreg_axis_spec *spec = &c->signature->axes[axis];
+    int64_t smallest = INT64_MAX;
+    for (int i = 0; i < c->axes[axis].count; i++)
+        if (c->axes[axis].extent[i] < smallest) smallest = c->axes[axis].extent[i];
+    if (smallest >= spec->minimum) return 0;
+    message m = start(c);
+    put(&m, spec->name);
+    put(&m, " is ");
+    put_integer(&m, smallest);
+    put(&m, ", expected at least ");
+    put_integer(&m, spec->minimum);
+    return fail(c, &m);
+}
+
+static int32_t bind_tensors(call *c, int outputs) {
+    const hfreg_signature *s = c->signature;
+    for (int t = 0; t < s->tensor_count; t++)
+        if (c->tensors[t] && !(s->tensors[t].flags & HFREG_IS_OUTPUT) == !outputs && (match(c, t) || bind_tensor(c, t))) return 1;
     return 0;
 }
 
@@ -294,25 +349,12 @@ static int32_t bind_all(call *c) {
         c->axes[a].count = -1;
         if (s->axes[a].attribute >= 0) bind(&c->axes[a], c->attributes[s->axes[a].attribute].integer, -1);
     }
-    for (int outputs = 0; outputs < 2; outputs++) {
-        for (int t = 0; t < s->tensor_count; t++)
-            if (c->tensors[t] && !(s->tensors[t].flags & HFREG_IS_OUTPUT) == !outputs && (match(c, t) || bind_tensor(c, t)))
-                return 1;
-        for (int a = 0; !outputs && a < s->axis_count; a++)
-            if (s->axes[a].over >= 0 && bind_window(c, a)) return 1;
-    }
+    if (bind_tensors(c, 0)) return 1;
     for (int a = 0; a < s->axis_count; a++)
-        for (int i = 0; i < c->axes[a].count; i++)
-            if (c->axes[a].extent[i] < s->axes[a].minimum) {
-                message m = start(c);
-                put(&m, s->axes[a].name);
-                put(&m, " is ");
-                put_integer(&m, c->axes[a].extent[i]);
-                put(&m, ", expected at least ");
-                put_integer(&m, s->axes[a].minimum);
-                return fail(c, &m);
-            }
-    return 0;
+        if (s->axes[a].over >= 0 && bind_window(c, a)) return 1;
+    for (int a = 0; a < s->axis_count; a++)
+        if (check_minimum(c, a)) return 1;
+    return bind_tensors(c, 1);
 }
 
 /* ---- 4. layouts over the bound axes -------------------------------------------------------------------------- */

@@ -52,7 +52,7 @@ typedef struct {
 } hfreg_attribute_spec;
 
 typedef struct {
-    const char *operator_name;
+    const char *operator_name, *class_name;
     uint8_t tensor_count, axis_count, attribute_count;
     int8_t locator;  /* the attribute that says where `located` is in the patterns that hold it, or -1 */
     uint8_t located;

@@ -41,6 +41,7 @@ static const hfreg_attribute_spec attributes[] = {{
 
 const hfreg_signature hfreg_kernel_signature = {{
     .operator_name = {_text(signature.operator)},
+    .class_name = {_text(signature.class_name)},
     .tensor_count = {len(signature.tensors)},
     .axis_count = {len(axes)},
     .attribute_count = {len(numbers)},

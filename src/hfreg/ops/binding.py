@@ -104,11 +104,10 @@ class _Binder:
         for tensor in self.signature.outputs:
             for name in tensor.pattern.axes:
                 self.known(name)
-        for name, extents in self.extents.items():
-            smallest = min((extent for extent in extents if extent is not None), default=None)
-            minimum = self.signature.axes[name].minimum
-            if smallest is not None and smallest < minimum:
-                raise self.error(f"{name} is {smallest}, expected at least {minimum}")
+        for name, axis in self.signature.axes.items():
+            smallest = min((extent for extent in self.extents.get(name, []) if extent is not None), default=None)
+            if smallest is not None and smallest < axis.minimum:
+                raise self.error(f"{name} is {smallest}, expected at least {axis.minimum}")
         self.attributes_from_axes()
         bound = {name: tuple(extents) for name, extents in self.extents.items()}
         return Binding(bound, self.attributes)  # type: ignore[arg-type]
