@@ -68,6 +68,12 @@ def package(once: Once, home: dict[str, str]) -> Path:
     return once("copy-package", fill) / "copy"
 
 
+@pytest.fixture
+def registry(package: Path, tmp_path: Path) -> Path:
+    """A registry in which that package is published."""
+    return Path(shutil.copytree(package.parent / "registry", tmp_path / "registry"))
+
+
 FORKS = """\
 import json, os, sys
 import hfreg.ci.pipeline, hfreg.cli.publish_command, hfreg.ops.check, hfreg.passports.issue, hfreg.registry.registry
@@ -230,9 +236,7 @@ def test_the_lock_goes_with_its_holder(package: Path, tmp_path: Path) -> None:
     assert end(start(package, registry)).status == 0
 
 
-def test_the_same_content_again(package: Path, tmp_path: Path) -> None:
-    registry = tmp_path / "registry"
-    assert end(start(package, registry)).status == 0
+def test_the_same_content_again(package: Path, registry: Path) -> None:
     before = {path: path.read_bytes() for path in registry.rglob("*") if path.is_file() and "lock" not in path.name}
     again = end(start(package, registry))
     assert again.status == 0
@@ -248,9 +252,9 @@ def test_the_same_content_again(package: Path, tmp_path: Path) -> None:
         ("CHANGELOG.md", "First", "Very first", "source.tar"),
     ],
 )
-def test_other_content_is_refused(file: str, old: str, new: str, what: str, package: Path, tmp_path: Path) -> None:
-    registry = tmp_path / "registry"
-    assert end(start(package, registry)).status == 0
+def test_other_content_is_refused(
+    file: str, old: str, new: str, what: str, package: Path, registry: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(package, folder)
     text = (folder / file).read_text()
@@ -264,9 +268,7 @@ def test_other_content_is_refused(file: str, old: str, new: str, what: str, pack
     assert hfreg_here("verify", "copy", "--registry", registry).status == 0
 
 
-def test_other_golden_tests_are_other_content(package: Path, tmp_path: Path) -> None:
-    registry = tmp_path / "registry"
-    assert end(start(package, registry)).status == 0
+def test_other_golden_tests_are_other_content(package: Path, registry: Path, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(package, folder)
     x = np.array([4.0], np.float32)
@@ -286,9 +288,7 @@ def _golden_digest(registry: Path) -> str:
     return digest
 
 
-def test_a_new_version_beside_the_old_one(package: Path, tmp_path: Path) -> None:
-    registry = tmp_path / "registry"
-    assert end(start(package, registry)).status == 0
+def test_a_new_version_beside_the_old_one(registry: Path, tmp_path: Path) -> None:
     folder = copy_package(tmp_path / "ops" / "copy", version="1.1.0")
     assert end(start(folder, registry)).status == 0
     assert published(registry) == {"copy@1.0.0", "copy@1.1.0"}

@@ -34,6 +34,8 @@ from hfreg.processes import TimedOut
 
 DATA_SETS = ("D0", "D1", "D2", "D5")
 MAX_REPORTED = 5
+MAX_STOPS = 3
+"""After so many crashes and timeouts nobody needs to wait for more of them."""
 ANY_CASE = "any"
 
 Verdict = Literal[
@@ -180,7 +182,7 @@ def run_cases(
     """Run data sets on one kernel, case by case.
 
     Cases that a kernel must have, and for which no call was found, are results too: what was never tried has not
-    passed.
+    passed. A kernel that has crashed or hung `MAX_STOPS` times is given up.
 
     Args:
         package: the op package.
@@ -191,13 +193,19 @@ def run_cases(
         only: the name of the one case to run.
     """
     signature = next(s for s in package.signatures if s.class_name == kernel.key.attribute_class)
+    stops = 0
     with KernelRunner(kernel) as runner:
         for data_set in data_sets:
             missing = {} if only else _necessary_cases(data_set, kernel)
             for case in make_cases(package, kernel, signature, seed=seed, data_sets=[data_set]):
                 missing = {name: why for name, why in missing.items() if name not in (case.name, ANY_CASE)}
-                if only in (None, case.name):
-                    yield evaluate_case(package, signature, kernel, case, reference, runner)
+                if only not in (None, case.name):
+                    continue
+                result = evaluate_case(package, signature, kernel, case, reference, runner)
+                yield result
+                stops += result.verdict in ("crashed", "timed_out")
+                if stops == MAX_STOPS:
+                    return
             for name, why in missing.items():
                 yield CaseResult(Case(data_set, name, (), {}), "not_reached", why)
 
