@@ -12,6 +12,7 @@ An error is in ULP: the distance from the reference, over the spacing of float32
 (2**-149 where that is subnormal). An infinity counts as 2**128 where a finite result is right, so that rounding up to
 it is judged like any other rounding; NaN or infinity out of place is an infinite error.
 """
+
 import argparse
 import ctypes
 import dataclasses
@@ -37,7 +38,7 @@ Float64s = npt.NDArray[np.float64]
 Kernel = Callable[[Sequence[Float32s]], Float32s]
 _BLOCK = 1 << 20
 _PAIRS = 1 << 24
-_PER_SPACING = np.ldexp(1.0, 150 - np.maximum(np.arange(256), 1))    # 1 / spacing, by exponent field
+_PER_SPACING = np.ldexp(1.0, 150 - np.maximum(np.arange(256), 1))  # 1 / spacing, by exponent field
 _SPECIAL = np.array([np.nan, np.inf, 3.4e38, 89, 2.5, 1.5, 1, 0.5, 1.2e-38, 1.1e-38, 1e-45, 0], np.float32)
 _SPECIAL = np.concatenate([_SPECIAL, -_SPECIAL, np.array([0x7F800001, 0xFFFFFFFF], np.uint32).view(np.float32)])
 
@@ -51,7 +52,7 @@ class Target:
 
 
 TARGETS = {
-    "avx": Target("x86-64-linux-avx-sse41", 8),     # without FMA: with avx2, Halide uses FMA whether asked to or not
+    "avx": Target("x86-64-linux-avx-sse41", 8),  # without FMA: with avx2, Halide uses FMA whether asked to or not
     "avx2": Target("x86-64-linux-avx-avx2-fma-f16c-sse41", 8),
     "avx512": Target("x86-64-linux-avx-avx2-fma-f16c-sse41-avx512-avx512_skylake", 16),
     "wasm": Target("wasm-32-wasmrt-wasm_simd128", 4, step=997),
@@ -98,19 +99,35 @@ def build(function: Callable[..., hl.Expr], arity: int, target: Target, folder: 
     for buffer in (*operands, y.output_buffer()):
         buffer.dim(0).set_min(0)
     base = str(folder / target.halide)
-    y.compile_to({hl.OutputFileType.object: base + ".o", hl.OutputFileType.assembly: base + ".s"}, operands, "kernel",
-                 hl.Target(target.halide + "-no_runtime-no_asserts-no_bounds_query"))
-    options = (["-target", "wasm32-freestanding", "-Wl,--no-entry,--export=kernel,--export=__heap_base"]
-               if target.halide.startswith("wasm") else ["-shared", "-Wl,-z,defs"])
+    y.compile_to(
+        {hl.OutputFileType.object: base + ".o", hl.OutputFileType.assembly: base + ".s"},
+        operands,
+        "kernel",
+        hl.Target(target.halide + "-no_runtime-no_asserts-no_bounds_query"),
+    )
+    options = (
+        ["-target", "wasm32-freestanding", "-Wl,--no-entry,--export=kernel,--export=__heap_base"]
+        if target.halide.startswith("wasm")
+        else ["-shared", "-Wl,-z,defs"]
+    )
     subprocess.run([sys.executable, "-m", "ziglang", "cc", "-nostdlib", *options, "-o", base, base + ".o"], check=True)
     return pathlib.Path(base)
 
 
 class _Buffer(ctypes.Structure):
     """`halide_buffer_t` of a one-dimensional float32 array, on a 64-bit host."""
-    _fields_ = [("device", ctypes.c_uint64), ("interface", ctypes.c_void_p), ("host", ctypes.c_void_p),
-                ("flags", ctypes.c_uint64), ("type", ctypes.c_uint8 * 4), ("dimensions", ctypes.c_int32),
-                ("dim", ctypes.c_void_p), ("padding", ctypes.c_void_p), ("dim_0", ctypes.c_int32 * 4)]
+
+    _fields_ = [
+        ("device", ctypes.c_uint64),
+        ("interface", ctypes.c_void_p),
+        ("host", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("type", ctypes.c_uint8 * 4),
+        ("dimensions", ctypes.c_int32),
+        ("dim", ctypes.c_void_p),
+        ("padding", ctypes.c_void_p),
+        ("dim_0", ctypes.c_int32 * 4),
+    ]
 
     @classmethod
     def of(cls, array: Float32s) -> "_Buffer":
@@ -126,6 +143,7 @@ def load_native(library: pathlib.Path) -> Kernel:
         y = np.empty_like(operands[0])
         kernel(*(ctypes.byref(_Buffer.of(array)) for array in (*operands, y)))
         return y
+
     return call
 
 
@@ -146,13 +164,14 @@ def load_wasm(library: pathlib.Path) -> Kernel:
             memory.write(store, operand.tobytes(), host)
         exports["kernel"](store, *headers)
         return np.frombuffer(memory.read(store, data[-1], data[-1] + 4 * size), np.float32)
+
     return call
 
 
 def ulp_errors(y: Float32s, reference: Float64s) -> Float64s:
     rounded = reference.astype(np.float32)
     field = rounded.view(np.uint32) >> np.uint32(23) & np.uint32(255)
-    errors: Float64s = np.abs(np.clip(y.astype(np.float64), -2.0**128, 2.0**128) - reference) * _PER_SPACING[field]
+    errors: Float64s = np.abs(np.clip(y.astype(np.float64), -(2.0**128), 2.0**128) - reference) * _PER_SPACING[field]
     unusual = (field == 255) | np.isnan(y)
     if unusual.any():
         same = (y == rounded) | np.isnan(y) & np.isnan(rounded)
@@ -199,8 +218,14 @@ def check_special(label: str, function: Function, kernel: Kernel) -> bool:
     errors = errors_of(function, operands, y, reference)
     is_wrong = (errors > function.limit) | np.isin(rounded, [0, 1, -1]) & (y != rounded) & (errors > 0)
     if function.arity == 1:
-        print(f"{label} special: " + ", ".join(f"{x:.5g} -> {v:.6g}" for x, v in zip(_SPECIAL, y[:_SPECIAL.size], strict=True)
-                                               if not x > function.high))
+        print(
+            f"{label} special: "
+            + ", ".join(
+                f"{x:.5g} -> {v:.6g}"
+                for x, v in zip(_SPECIAL, y[: _SPECIAL.size], strict=True)
+                if not x > function.high
+            )
+        )
     for i in np.flatnonzero(is_wrong):
         print(f"{label} WRONG: {[operand[i] for operand in operands]} -> {y[i]!r}, not {rounded[i]!r}")
     return not is_wrong.any()
@@ -218,8 +243,11 @@ def check_all(name: str, function: Function, kernels: dict[str, Kernel], step: i
             worst[key] = max(worst[key], (float(errors[i]), [operand[i] for operand in operands]), key=lambda w: w[0])
     for key, (error, where) in worst.items():
         verdict = "" if error <= function.limit else f"  ABOVE the limit of {function.limit}"
-        print(f"{name} {key}: at most {error:.3f} ULP, at {', '.join(f'{x:.9g}' for x in where)}"
-              f"  ({time.perf_counter() - began:.0f} s){verdict}", flush=True)
+        print(
+            f"{name} {key}: at most {error:.3f} ULP, at {', '.join(f'{x:.9g}' for x in where)}"
+            f"  ({time.perf_counter() - began:.0f} s){verdict}",
+            flush=True,
+        )
     return all(error <= function.limit for error, _ in worst.values())
 
 
