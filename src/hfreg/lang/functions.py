@@ -9,7 +9,7 @@ import halide as hl
 from hfreg.lang import floats
 from hfreg.lang.elements import FLOAT32
 from hfreg.lang.reduction import Monoid, reduce
-from hfreg.lang.tensor import Expr, Extent, Input, Operand, Tensor, elementwise
+from hfreg.lang.tensor import Expr, Extent, Input, Operand, Tensor, elementwise, strict
 
 
 def exp(x: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ def nanmax(x: Tensor, axis: int | Sequence[int], *, keepdims: bool = True) -> Te
 
 def sum(x: Tensor, axis: int | Sequence[int], *, keepdims: bool = True) -> Tensor:
     """The sum along some axes."""
-    return reduce(Monoid("sum", lambda a, b: a + b, hl.cast(x.dtype, 0)), x, axis, keepdims=keepdims)
+    return reduce(Monoid("sum", lambda a, b: strict(a + b), hl.cast(x.dtype, 0)), x, axis, keepdims=keepdims)
 
 
 def mean(x: Tensor, axis: int | Sequence[int], *, keepdims: bool = True) -> Tensor:
@@ -113,7 +113,7 @@ def mean(x: Tensor, axis: int | Sequence[int], *, keepdims: bool = True) -> Tens
     for place in [axis] if isinstance(axis, int) else axis:
         count = x.extent(place) * count
     total = sum(x, axis, keepdims=keepdims)
-    return elementwise("mean", lambda value, n: value / n, total, hl.cast(FLOAT32, count))
+    return elementwise("mean", lambda value, n: strict(value / n), total, hl.cast(FLOAT32, count))
 
 
 def _number_or(

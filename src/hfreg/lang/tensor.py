@@ -197,30 +197,30 @@ class Tensor:
         return elementwise("cast", lambda value: hl.cast(dtype, value), self)
 
     def __add__(self, other: Operand) -> Tensor:
-        return elementwise("add", lambda a, b: a + b, self, other)
+        return elementwise("add", lambda a, b: strict(a + b), self, other)
 
     def __radd__(self, other: Operand) -> Tensor:
-        return elementwise("add", lambda a, b: b + a, self, other)
+        return elementwise("add", lambda a, b: strict(b + a), self, other)
 
     def __sub__(self, other: Operand) -> Tensor:
-        result = elementwise("sub", lambda a, b: a - b, self, other)
+        result = elementwise("sub", lambda a, b: strict(a - b), self, other)
         result.is_difference = isinstance(other, Tensor) and other.bounds_from_above(self)
         return result
 
     def __rsub__(self, other: Operand) -> Tensor:
-        return elementwise("sub", lambda a, b: b - a, self, other)
+        return elementwise("sub", lambda a, b: strict(b - a), self, other)
 
     def __mul__(self, other: Operand) -> Tensor:
-        return elementwise("mul", lambda a, b: a * b, self, other)
+        return elementwise("mul", lambda a, b: strict(a * b), self, other)
 
     def __rmul__(self, other: Operand) -> Tensor:
-        return elementwise("mul", lambda a, b: b * a, self, other)
+        return elementwise("mul", lambda a, b: strict(b * a), self, other)
 
     def __truediv__(self, other: Operand) -> Tensor:
-        return elementwise("div", _divide, self, other, is_costly=True)
+        return elementwise("div", lambda a, b: strict(a / b), self, other, is_costly=True)
 
     def __rtruediv__(self, other: Operand) -> Tensor:
-        return elementwise("div", lambda a, b: _divide(b, a), self, other, is_costly=True)
+        return elementwise("div", lambda a, b: strict(b / a), self, other, is_costly=True)
 
     def __neg__(self) -> Tensor:
         return elementwise("neg", lambda a: -a, self)
@@ -233,9 +233,13 @@ class Tensor:
 Operand = Tensor | Scalar
 
 
-def _divide(a: Expr, b: Expr) -> Expr:
-    """A correctly rounded quotient: without `strict`, LLVM estimates the reciprocal and corrects it once."""
-    return hl.strict_float(a / b) if a.type().is_float() else a / b
+def strict(value: Expr) -> Expr:
+    """An expression as it stands: each operation rounded once, in the order written.
+
+    Without it LLVM regroups sums and products, drops cases of NaN and infinity, and estimates quotients. It holds as
+    far as the expression reaches; sums of reductions and contractions stay free, that is what makes them vectors.
+    """
+    return hl.strict_float(value) if value.type().is_float() else value
 
 
 class Map(Tensor):

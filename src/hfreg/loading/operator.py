@@ -13,14 +13,15 @@ from hfreg.arrays import Array
 from hfreg.dtypes import DTYPES, DType, from_numpy, from_onnx
 from hfreg.errors import RunError
 from hfreg.kernels import abi
-from hfreg.kernels.host import HostKernel
+from hfreg.kernels.host import HostKernel, describe
 from hfreg.loading.dlpack import Borrowed, borrow, give_back
-from hfreg.ops.binding import Binding, select
+from hfreg.ops.binding import select
 from hfreg.ops.manifest import AttributeValue, Manifest
-from hfreg.ops.signature import Signature, Types, complete_attributes, signatures
+from hfreg.ops.signature import Shape, Types, complete_attributes, signatures
 
 KernelLoader = Callable[[tuple[tuple[str, str], ...], str], HostKernel]
 """Gives the verified kernel for some types and an attribute class, or raises a RunError that says why there is none."""
+REMEMBERED_CALLS = 4096
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,22 @@ class _Argument:
     dtype: DType
     shape: tuple[int, ...]
     keep: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A kernel, and what it is called with beside the inputs."""
+
+    kernel: HostKernel
+    outputs: tuple[tuple[Shape, DType], ...]
+    attributes: tuple[int | float, ...]
+
+    def run(self, arguments: Sequence[_Argument | None]) -> list[Array]:
+        outputs = [np.empty(shape, dtype.numpy) for shape, dtype in self.outputs]
+        tensors = [argument.tensor if argument else None for argument in arguments]
+        tensors += [describe(array, dtype) for array, (_, dtype) in zip(outputs, self.outputs, strict=True)]
+        self.kernel.bind(tensors, self.attributes)()
+        return outputs
 
 
 class LoadedOperator:
@@ -48,6 +65,7 @@ class LoadedOperator:
         self._signatures = signatures(manifest)
         self._load_kernel = load_kernel
         self._kernels: dict[tuple[tuple[tuple[str, str], ...], str], HostKernel] = {}
+        self._calls: dict[Any, _Call] = {}
         self._lock = threading.Lock()
 
     @property
@@ -73,16 +91,35 @@ class LoadedOperator:
         """
         given = self._pad(inputs)
         arguments = [self._argument(name, value) for name, value in zip(self.manifest.inputs, given, strict=True)]
+        call = self._call(arguments, attributes)
+        results = call.run(arguments)
+        first = next((value for value in given if value is not None), None)
+        pairs = zip(results, call.outputs, strict=True)
+        outputs = tuple(give_back(array, dtype, first) for array, (_, dtype) in pairs)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _call(self, arguments: Sequence[_Argument | None], attributes: dict[str, AttributeValue]) -> _Call:
+        """What a call comes to. Calls are alike where types, shapes and attributes are, and are worked out once."""
+        kinds = tuple((argument.dtype.name, argument.shape) if argument else None for argument in arguments)
+        key = kinds, repr(sorted(attributes.items()))
+        call = self._calls.get(key)
+        if call is None:
+            if len(self._calls) >= REMEMBERED_CALLS:
+                self._calls.clear()
+            call = self._calls[key] = self._work_out(arguments, attributes)
+        return call
+
+    def _work_out(self, arguments: Sequence[_Argument | None], attributes: dict[str, AttributeValue]) -> _Call:
         complete = complete_attributes(self.manifest, attributes)
         types = self._types(arguments, attributes)
         shapes = [argument.shape if argument else None for argument in arguments]
         signature, binding = select(self._signatures, shapes, complete)
         kernel = self._kernel(tuple(sorted((name, dtype.name) for name, dtype in types.items())), signature.class_name)
-        outputs = self._run(kernel, signature, binding, types, arguments)
-        first = next((value for value in given if value is not None), None)
-        pairs = zip(outputs, signature.outputs, strict=True)
-        results = tuple(give_back(array, tensor.dtype(types), first) for array, tensor in pairs)
-        return results[0] if len(results) == 1 else results
+        return _Call(
+            kernel,
+            tuple((binding.shape(tensor.pattern), tensor.dtype(types)) for tensor in signature.outputs),
+            tuple(number.of(binding.attributes) for number in signature.runtime_attributes),
+        )
 
     def _pad(self, inputs: Sequence[Any]) -> list[Any]:
         """The inputs, with None for those left out at the end."""
@@ -148,21 +185,6 @@ class LoadedOperator:
                 self._kernels[key] = kernel
         return kernel
 
-    def _run(
-        self,
-        kernel: HostKernel,
-        signature: Signature,
-        binding: Binding,
-        types: Types,
-        arguments: Sequence[_Argument | None],
-    ) -> list[Array]:
-        outputs = [np.empty(binding.shape(t.pattern), t.dtype(types).numpy) for t in signature.outputs]
-        tensors = [argument.tensor if argument else None for argument in arguments]
-        tensors += [_describe(array, t.dtype(types)) for array, t in zip(outputs, signature.outputs, strict=True)]
-        numbers = [number.of(binding.attributes) for number in signature.runtime_attributes]
-        kernel.bind(tensors, numbers)()
-        return outputs
-
 
 def _from_numpy(array: Array, where: str) -> _Argument:
     dtype = from_numpy(array.dtype)
@@ -171,9 +193,4 @@ def _from_numpy(array: Array, where: str) -> _Argument:
         raise RunError(f"has the element type {array.dtype}, which kernels do not know", where=where, hint=hint)
     if any(stride % array.itemsize for stride in array.strides) or array.ctypes.data % array.itemsize:
         array = np.ascontiguousarray(array)  # a field of a record: no whole number of elements apart
-    return _Argument(_describe(array, dtype), dtype, array.shape, array)
-
-
-def _describe(array: Array, dtype: DType) -> abi.DLTensor:
-    strides = [stride // array.itemsize for stride in array.strides]
-    return abi.tensor(array.ctypes.data, dtype.dlpack, dtype.bits, array.shape, strides)
+    return _Argument(describe(array, dtype), dtype, array.shape, array)
