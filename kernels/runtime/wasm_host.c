@@ -5,6 +5,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define PAGE 65536u
+#define LARGEST 0xffff0000u /* the address space has 2^32 bytes; the last page is left out, so that no address wraps */
 
 extern unsigned char __heap_base; /* the linker's: the first free byte */
 static uint32_t top, base;
@@ -12,12 +13,12 @@ static char last_message[320];
 
 static void *allocate(hfreg_context *context, uint64_t bytes) {
     (void)context;
-    if (bytes > 0x40000000u) return 0;
-    uint32_t start = (top + 63) & ~63u, end = start + (uint32_t)bytes;
-    uint32_t have = (uint32_t)__builtin_wasm_memory_size(0) * PAGE;
+    uint64_t start = ((uint64_t)top + 63) & ~(uint64_t)63, end = start + bytes;
+    uint64_t have = (uint64_t)__builtin_wasm_memory_size(0) * PAGE;
+    if (bytes > LARGEST || end > LARGEST) return 0;
     if (end > have && __builtin_wasm_memory_grow(0, (end - have + PAGE - 1) / PAGE) == (unsigned long)-1) return 0;
-    top = end;
-    return (void *)start;
+    top = (uint32_t)end;
+    return (void *)(uint32_t)start;
 }
 
 /* Blocks go all at once, at the next hfreg_reset. */

@@ -73,14 +73,14 @@ def tensor(array: Array) -> abi.DLTensor:
 
 
 @pytest.fixture(scope="module")
-def kernel(ten: Path) -> Callable[..., Kernel]:
+def kernel(ten: Path, home: dict[str, str]) -> Callable[..., Kernel]:
     registry = Registry.open(ten)
 
     def get(name: str, class_name: str, types: str = "float32") -> Kernel:
         return Kernel(registry.resolve(Reference.parse(name)), class_name, types, runtime)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HFREG_CACHE", str(ten.parent / "hfreg_cache"))
+        patch.setenv("HFREG_CACHE", home["HFREG_CACHE"])
         runtime = abi.Runtime(abi.load_library(build_runtime(host_targets()[0]), "runtime"), 2)
     return get
 

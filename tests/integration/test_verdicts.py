@@ -12,7 +12,7 @@ import pytest
 
 from hfreg import HfregError, load
 from hfreg.errors import RunError
-from integration.faults import FAULTS, NAME
+from integration.faults import FAULTS, NAME, NATIVE_ONLY
 from integration.packages import COPY_KERNEL, copy_package
 from integration.surface import UNMEASURED, Result, hfreg, hfreg_here, host
 
@@ -102,6 +102,19 @@ def test_only_the_good_kernel_loads(faulty: Path) -> None:
     assert np.array_equal(operator(x), x)
     with pytest.raises(RunError, match="no verified kernel for float32, class segfault"):
         operator(x, fault="segfault")
+
+
+def test_an_emulated_kernel_is_judged_alike(faulty_package: Path) -> None:
+    result = hfreg("test", faulty_package, "--target", "wasm32-simd", "--json")
+    assert result.status == 1
+    for name, fault in FAULTS.items():
+        record = record_of(result.json(), name)
+        if name in NATIVE_ONLY:
+            continue
+        assert record["verdict"] == fault.verdict, name
+        said = {failure["detail"] for failure in failures_of(record)}
+        pattern = "the module trapped" if name == "trap" else fault.detail
+        assert all(re.search(pattern, detail) for detail in said), said
 
 
 def test_a_kernel_that_always_crashes_is_given_up_and_the_next_one_is_served(tmp_path: Path) -> None:
