@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import ClassVar, Literal, assert_never
@@ -26,7 +26,7 @@ from hfreg.evaluation.datasets import (
 from hfreg.evaluation.datasets.variants import variant_case_name
 from hfreg.kernels.artifact import Kernel
 from hfreg.kernels.runner.client import Call, KernelRunner, Ran, Reported, RunOutcome, Stopped
-from hfreg.ops.binding import bind
+from hfreg.ops.binding import Binding, bind
 from hfreg.ops.package import OpPackage
 from hfreg.ops.reference import Expected, Reference
 from hfreg.ops.signature import Attributes, Signature, Types
@@ -233,6 +233,9 @@ def evaluate_case(
     binding = bind(signature, shapes, case.attributes)
     try:
         expected = _expect(package, case, binding.attributes, types, reference)
+        _check_shapes(signature, binding, expected)
+        if case.expected is not None:
+            expected = _golden(package, signature, case.expected, types, expected)
     except RunError as error:
         return CaseResult(case, "reference_failed", str(error))
     call = Call(
@@ -242,29 +245,36 @@ def evaluate_case(
         names=tuple(tensor.name for tensor in signature.tensors),
         shift=case.shift,
     )
-    for (_, shape), value in zip(call.outputs, expected.outputs, strict=True):
-        if shape != value.shape:
-            return CaseResult(
-                case, "reference_failed", f"its result has shape {list(value.shape)}, the signature says {list(shape)}"
-            )
     return _judge(package, signature, kernel, case, runner.call(call), expected)
 
 
 def _expect(package: OpPackage, case: Case, attributes: Attributes, types: Types, reference: Reference) -> Expected:
-    """The expected outputs and the error scale. A golden result takes the place of the reference's."""
+    """The reference's outputs, and the error scale."""
     source = rule(package.manifest.accuracy).scale
     expected = reference(case.inputs, attributes, types=types, scale=source == "reference")
     if source == "absolute":
         absolute = [None if array is None else np.abs(array) for array in case.inputs]
         magnitude = reference(absolute, attributes, types=types, scale=False).outputs[0]
         expected = Expected(expected.outputs, np.abs(magnitude).astype(np.float64))
-    if case.expected is None:
-        return expected
-    return Expected(tuple(_as_expected(array) for array in case.expected), expected.scale)
+    return expected
 
 
-def _as_expected(stored: Array) -> Array:
-    return stored if stored.dtype.kind in "iub" else stored.astype(np.float64)
+def _check_shapes(signature: Signature, binding: Binding, expected: Expected) -> None:
+    for tensor, value in zip(signature.outputs, expected.outputs, strict=True):
+        shape = binding.shape(tensor.pattern)
+        if shape != value.shape:
+            raise RunError(f"its result has shape {list(value.shape)}, the signature says {list(shape)}")
+
+
+def _golden(
+    package: OpPackage, signature: Signature, stored: Sequence[Array], types: Types, expected: Expected
+) -> Expected:
+    """The golden result in the place of the reference's; the two must agree within the bound."""
+    for name, found in _compare_outputs(package, signature, types, stored, expected):
+        if not found.is_right:
+            raise RunError(f"the golden result contradicts reference.py: {name} {found.detail}")
+    exact = (array if array.dtype.kind in "iub" else array.astype(np.float64) for array in stored)
+    return Expected(tuple(exact), expected.scale)
 
 
 def _judge(
@@ -280,19 +290,25 @@ def _judge(
         case Ran(_, faults, _) if faults:
             return CaseResult(case, faults[0].kind, str(faults[0]))
         case Ran(outputs, _, repeats):
-            accuracy, types = package.manifest.accuracy, kernel.key.dtypes
             comparison: Comparison | None = None
-            scales = (expected.scale, *[None] * (len(outputs) - 1))
-            for tensor, actual, want, scale in zip(signature.outputs, outputs, expected.outputs, scales, strict=True):
-                found = compare(actual, want, tensor.dtype(types), accuracy, scale)
+            for name, found in _compare_outputs(package, signature, kernel.key.dtypes, outputs, expected):
                 if not found.is_right:
-                    return CaseResult(case, "wrong_result", f"{tensor.name} {found.detail}", found)
+                    return CaseResult(case, "wrong_result", f"{name} {found.detail}", found)
                 comparison = comparison or found
             if not repeats and package.manifest.determinism.grade != "R2":
                 return CaseResult(case, "not_repeatable", "two runs of the same call gave different bits", comparison)
             return CaseResult(case, "passed", "", comparison)
         case _:
             assert_never(outcome)
+
+
+def _compare_outputs(
+    package: OpPackage, signature: Signature, types: Types, actual: Sequence[Array], expected: Expected
+) -> Iterator[tuple[str, Comparison]]:
+    """Each output's name and how it compares; the error scale is that of the first."""
+    scales = (expected.scale, *[None] * (len(actual) - 1))
+    for tensor, got, want, scale in zip(signature.outputs, actual, expected.outputs, scales, strict=True):
+        yield tensor.name, compare(got, want, tensor.dtype(types), package.manifest.accuracy, scale)
 
 
 def summarize(results: list[CaseResult], nonce: str, seed: str) -> KernelEvaluation:

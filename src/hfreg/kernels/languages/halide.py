@@ -8,12 +8,16 @@ of the service.
 from __future__ import annotations
 
 import atexit
+import json
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from hfreg.errors import BuildError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hfreg.errors import BuildError, RunError
+from hfreg.kernels.conditions import check_condition
 from hfreg.kernels.languages.base import Compiled, Recipe
 from hfreg.kernels.toolchain import Tool, compile_c, halide
 from hfreg.processes import Exited, Killed, TimedOut, Worker, WorkerPool, clean_environment, python_command
@@ -22,6 +26,32 @@ from hfreg.wire import Message
 
 TIMEOUT_S = 120.0
 _OBJECT = "halide_{}.o"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class _Variant(_Model):
+    name: str
+    condition: str
+    touches_output: bool
+
+
+class _Scalar(_Model):
+    attribute: int
+    is_real: bool
+
+
+class _Answer(_Model):
+    """What the worker says of the functions that it compiled. Code of the package ran there, so it is only a claim."""
+
+    variants: list[_Variant] = Field(min_length=1)
+    axes: dict[Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$")], tuple[int, int]]
+    scalars: list[_Scalar]
+    buffers: list[tuple[int, int]]
+    schedule: str
+    compile_seconds: float
 
 
 class Halide:
@@ -38,27 +68,29 @@ class Halide:
         table.write_text(_argument_table(answer))
         include = ["-I", str(root_folder("kernels") / "runtime")]
         compile_c(table, recipe.workspace / "arguments.o", recipe.target, flags=include)
-        variants = answer["variants"]
-        objects = [recipe.workspace / _OBJECT.format(number) for number in range(len(variants))]
-        notes = {name: answer[name] for name in ("schedule", "compileSeconds")}
-        if len(variants) > 1:
-            notes["variants"] = {variant["name"]: variant["condition"] for variant in variants}
+        objects = [recipe.workspace / _OBJECT.format(number) for number in range(len(answer.variants))]
+        notes: dict[str, Any] = {"schedule": answer.schedule, "compileSeconds": answer.compile_seconds}
+        if len(answer.variants) > 1:
+            notes["variants"] = {variant.name: variant.condition for variant in answer.variants}
         return Compiled((*objects, recipe.workspace / "arguments.o"), runtime=("halide_body.c",), notes=notes)
 
-    def _run_worker(self, recipe: Recipe) -> dict[str, Any]:
+    def _run_worker(self, recipe: Recipe) -> _Answer:
         request = {
             "key": recipe.key.as_json(),
             "package": str(recipe.package),
             "output": str(recipe.workspace / _OBJECT),
             "useClassSchedule": recipe.use_class_schedule,
         }
-        answer = _workers(recipe.hash_seed).ask(Message(request), timeout_s=TIMEOUT_S)
         where = recipe.key.slug
+        try:
+            answer = _workers(recipe.hash_seed).ask(Message(request), timeout_s=TIMEOUT_S)
+        except RunError as garbled:
+            raise BuildError(f"the compiler's answer is none: {garbled.message}", where=where) from garbled
         match answer:
             case Message({"error": str(error)}):
                 raise BuildError(error, where=where)
             case Message(body):
-                return body
+                return _checked(body, where)
             case Exited(status, _, stderr):
                 raise BuildError(f"the compiler ended with status {status}\n{stderr}", where=where)
             case Killed(_, stderr):
@@ -77,21 +109,31 @@ def _workers(hash_seed: int) -> WorkerPool:
     return pool
 
 
-def _argument_table(answer: dict[str, Any]) -> str:
+def _checked(body: dict[str, Any], where: str) -> _Answer:
+    try:
+        answer = _Answer.model_validate_json(json.dumps(body))
+    except ValidationError as error:
+        raise BuildError(f"the compiler's answer is none: {error}", where=where) from error
+    for variant in answer.variants:
+        check_condition(variant.condition, answer.axes)
+    return answer
+
+
+def _argument_table(answer: _Answer) -> str:
     """What `halide_body.c` has to know of the compiled functions."""
-    variants, scalars = answer["variants"], answer["scalars"]
+    variants, scalars = answer.variants, answer.scalars
     functions = [f"hfreg_halide_{number}_argv" for number in range(len(variants))]
-    rows = ", ".join(f"{{{scalar['attribute']}, {int(scalar['isReal'])}}}" for scalar in scalars) or "{0, 0}"
-    types = ", ".join(f"{{{code}, {bits}, 1}}" for code, bits in answer["buffers"])
+    rows = ", ".join(f"{{{scalar.attribute}, {int(scalar.is_real)}}}" for scalar in scalars) or "{0, 0}"
+    types = ", ".join(f"{{{code}, {bits}, 1}}" for code, bits in answer.buffers)
     declarations = "\n".join(f"int {function}(void **arguments);" for function in functions)
     rows_of = zip(functions, variants, strict=True)
-    table = ", ".join(f"{{{function}, {int(variant['touchesOutput'])}}}" for function, variant in rows_of)
+    table = ", ".join(f"{{{function}, {int(variant.touches_output)}}}" for function, variant in rows_of)
     axes = "\n".join(
         f"    int64_t {axis} = views[{tensor}].extent[{place}];\n    (void){axis};"
-        for axis, (tensor, place) in answer["axes"].items()
+        for axis, (tensor, place) in answer.axes.items()
     )
     choices = "\n".join(
-        f"    if ({variant['condition']}) return {number};" for number, variant in enumerate(variants[:-1])
+        f"    if ({variant.condition}) return {number};" for number, variant in enumerate(variants[:-1])
     )
     return f"""#include "halide_body.h"
 {declarations}

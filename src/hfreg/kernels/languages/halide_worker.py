@@ -58,14 +58,14 @@ def compile_request(request: dict[str, Any]) -> dict[str, Any]:
         function = ENTRY_POINT.format(number)
         graph.out.func.compile_to(output, graph.arguments, function, hl.Target(goal.halide_string))
         touches = graph.output_memory is not None
-        compiled.append({"name": variant.name, "condition": variant.condition, "touchesOutput": touches})
+        compiled.append({"name": variant.name, "condition": variant.condition, "touches_output": touches})
     return {
         "variants": compiled,
         "axes": axes,
         "scalars": _scalar_table(signature),
         "buffers": _buffer_types(signature, key.dtypes, goal),
         "schedule": "hand" if hand else f"class {name}",
-        "compileSeconds": round(time.perf_counter() - started, 3),
+        "compile_seconds": round(time.perf_counter() - started, 3),
     }
 
 
@@ -164,7 +164,7 @@ def _located_axis(signature: Signature) -> int | None:
 def _scalar_table(signature: Signature) -> list[dict[str, Any]]:
     """Which of the kernel's attributes the compiled function takes, in order."""
     return [
-        {"attribute": place, "isReal": number.spec.type == "float"}
+        {"attribute": place, "is_real": number.spec.type == "float"}
         for place, number in enumerate(signature.runtime_attributes)
         if number.name != signature.locator
     ]

@@ -13,7 +13,7 @@ import numpy as np
 
 from hfreg.arrays import Array
 from hfreg.dtypes import DType
-from hfreg.errors import MachineError
+from hfreg.errors import MachineError, RunError
 from hfreg.kernels.artifact import Kernel
 from hfreg.kernels.build import build_runtime
 from hfreg.kernels.runner.arena import POISONS, Arena, Block, MemoryFault
@@ -61,13 +61,22 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
-    """The runner process did not survive the call: it crashed, or was killed at the deadline."""
+class Garbled:
+    """What came from the runner is no answer to the call: the kernel wrote into its pipe."""
 
-    ending: Ending
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The runner process did not survive the call: it crashed, or was killed at the deadline or for what it said."""
+
+    ending: Ending | Garbled
 
     def __str__(self) -> str:
         match self.ending:
+            case Garbled(detail):
+                return f"the runner's answer is none: {detail}"
             case Killed():
                 return str(self.ending)
             case TimedOut(seconds):
@@ -88,6 +97,7 @@ class KernelRunner:
     timeout_s: float = CALL_TIMEOUT_S
     arena: Arena = field(default_factory=Arena)
     _worker: Worker | None = None
+    _calls: int = 0
 
     def call(self, call: Call) -> RunOutcome:
         """Run a call twice, with different poisons in the outputs, and check what it did to memory."""
@@ -129,17 +139,27 @@ class KernelRunner:
     def _ask(self, blocks: Sequence[Block | None], call: Call) -> Reported | Stopped | None:
         """Make the call in the runner; None where it returned 0."""
         worker = self._worker or self._start()
+        self._calls += 1
         body = {
+            "call": self._calls,
             "arena": self.arena.size,
             "used": self.arena.used,
             "tensors": [block.header() if block else None for block in blocks],
             "attributes": [value.hex() if isinstance(value, float) else value for value in call.attributes],
         }
-        answer = worker.ask(Message(body), timeout_s=self.timeout_s)
-        if not isinstance(answer, Message):
-            self._stop()
-            return Stopped(answer)
-        return Reported(str(answer.body["message"])) if answer.body["status"] else None
+        try:
+            answer: Message | Ending | Garbled = worker.ask(Message(body), timeout_s=self.timeout_s)
+        except RunError as error:
+            answer = Garbled(error.message)
+        match answer:
+            case Message({"call": self._calls, "status": 0}):
+                return None
+            case Message({"call": self._calls, "status": int(), "message": str(message)}):
+                return Reported(message)
+            case Message(body):
+                answer = Garbled(f"a message with {', '.join(map(str, body)) or 'nothing'}")
+        self._stop()
+        return Stopped(answer)
 
     def _start(self) -> Worker:
         goal = target(self.kernel.key.target)

@@ -37,7 +37,8 @@ class NativeKernel:
         pointers = (ctypes.c_void_p * len(tensors))(*(ctypes.addressof(t) if t else None for t in tensors))
         numbers = [float.fromhex(v) if isinstance(v, str) else int(v) for v in request.body["attributes"]]
         status = self.function(self.context, pointers, len(tensors), abi.values(numbers), len(numbers))
-        return Message({"status": status, "message": self.runtime.message(self.context) if status else ""})
+        message = self.runtime.message(self.context) if status else ""
+        return Message({"call": request.body["call"], "status": status, "message": message})
 
     def map(self, size: int) -> None:
         """Map the arena, again where it has grown."""

@@ -50,7 +50,8 @@ class WasmKernel:
             self.memory.write(self.store, shared[:used], self.base)
             status = self.run(request.body)
             shared[:used] = bytes(self.memory.read(self.store, self.base, self.base + used))
-        return Message({"status": status, "message": self.message() if status else ""})
+        message = self.message() if status else ""
+        return Message({"call": request.body["call"], "status": status, "message": message})
 
     def reserve(self, size: int) -> None:
         """Linear memory for the arena, and behind it for the descriptions of the tensors."""
