@@ -47,12 +47,17 @@ FAULTS = {
         "reported_error",
         r"memory ran out",
     ),
+    "chatter": Fault(
+        'for (long f = 3; f < 64; f++) system_call(1, f, (long)"thirty-two bytes of plain noise.");',
+        "crashed",
+        r"the runner's answer is none: .* no message",
+    ),
     "imports": Fault("exit(0);", "not_built", r"exit"),
     "none": Fault("", "passed", r""),
 }
 """By attribute class. The last one is right: the service goes on after the others."""
 
-NATIVE_ONLY = {"segfault", "abort", "leave"}
+NATIVE_ONLY = {"segfault", "abort", "leave", "chatter"}
 """What a WebAssembly module cannot do: it has no system to call, and every address in its memory is valid."""
 
 _MANIFEST = """\
@@ -93,11 +98,11 @@ sources = ["kernel.c"]
 _KERNEL = """\
 #include "hfreg/body.h"
 
-/* The kernel links with nothing, so it calls the system itself (x86-64 Linux). */
+/* The kernel links with nothing, so it calls the system itself (x86-64 Linux). A third argument is always 32. */
 __attribute__((unused)) static long system_call(long number, long a, long b) {{
     long result = number + a + b;
 #ifdef __x86_64__
-    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b) : "rcx", "r11", "memory");
+    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(32L) : "rcx", "r11", "memory");
 #endif
     return result;
 }}
