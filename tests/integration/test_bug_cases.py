@@ -34,7 +34,7 @@ def in_every_language() -> Iterator[Any]:
             yield pytest.param(case, language, id=f"{case['name']}-{language}")
 
 
-@pytest.mark.parametrize(("case", "language"), in_every_language())
+@pytest.mark.parametrize(("case", "language"), list(in_every_language()))
 def test_the_bug_is_not_ours(case: dict[str, Any], language: str, ten: Path) -> None:
     operator = load(case["operator"], registry=ten, language=language)
     inputs = [array(stored) for stored in case["inputs"]]

@@ -176,7 +176,13 @@ class Registry:
         return self.open_version(entry) if entry else None
 
     def all_versions(self) -> list[OpVersion]:
-        """Every published version."""
+        """Every published version.
+
+        Raises:
+            RegistryError: something that the index names is damaged, a passport included.
+        """
+        for entry in self.layout.index():
+            self.layout.manifest(entry)
         return [self.open_version(entry) for versions in self.versions().values() for entry in versions.values()]
 
     def publish(
