@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +34,29 @@ def command(
         print_json([coverage.as_json() for coverage in found])
         return
     for coverage in found:
-        _print(coverage)
+        _print_figures(coverage)
+    _print_gaps(found)
 
 
-def _print(coverage: Any) -> None:
+def _print_figures(coverage: Any) -> None:
     types, nodes = coverage.types, coverage.nodes
     click.echo(f"{coverage.model} on {coverage.target}")
     for what, ratio in (("operator types", types), ("nodes", nodes)):
         click.echo(f"  {what}: C = ({ratio.support} + {ratio.custom}) / {ratio.total} = {ratio.value:.1%}")
     if coverage.served:
         click.echo("  served by " + ", ".join(f"{name} ({count})" for name, count in coverage.served.items()))
-    rows = [[f"  {gap.type_name}", str(gap.nodes), gap.code, gap.detail] for gap in coverage.gaps]
+
+
+def _print_gaps(found: Sequence[Any]) -> None:
+    """Each reason once, with the targets that it holds for."""
+    targets: dict[tuple[str, int, str, str], list[str]] = {}
+    for coverage in found:
+        for gap in coverage.gaps:
+            targets.setdefault((gap.type_name, gap.nodes, gap.code, gap.detail), []).append(coverage.target)
+    rows = [
+        [type_name, str(nodes), "all" if len(names) == len(found) else " ".join(names), f"{code}: {detail}"]
+        for (type_name, nodes, code, detail), names in sorted(targets.items(), key=lambda entry: -entry[0][1])
+    ]
     if rows:
-        print_table(rows, header=["  missing", "nodes", "reason", ""])
-    click.echo()
+        click.echo()
+        print_table(rows, header=["not served", "nodes", "targets", "reason"])
