@@ -142,6 +142,17 @@ def test_limits_that_are_tighter_already_stay(tmp_path: Path) -> None:
     assert result.status == 0, str(result)
 
 
+def test_an_error_of_the_compiler_reaches_the_author_once(tmp_path: Path) -> None:
+    folder = copy_package(tmp_path / "typo", kernel=COPY_KERNEL.replace("x[i]", "z[i]"))
+    result = hfreg("test", folder, "--target", host())
+    assert result.status == 1
+    slug = f"typo.float32.general.{host()}.c"
+    assert f"\n{slug}: zig cc failed:\nkernel.c:7:" in result.err
+    assert "use of undeclared identifier 'z'" in result.err
+    assert f"{slug}: {slug}" not in result.err
+    assert "fix kernel.c" in result.err
+
+
 def test_a_package_of_which_no_kernel_passed_is_not_published(tmp_path: Path) -> None:
     folder = copy_package(tmp_path / "wrong", kernel=COPY_KERNEL.replace("x[i];", "x[i] + 1;"))
     result = hfreg("publish", folder, "--target", host(), "--registry", tmp_path / "registry", *UNMEASURED)

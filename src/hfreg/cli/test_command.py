@@ -60,13 +60,19 @@ def _print(found: list[Any]) -> None:
             str(f.cases),
             f"{f.max_ulp:.2f}",
             f"{f.max_error_ratio:.2f}",
-            f.reason.partition("\n")[0],
+            _reason(f).partition("\n")[0],
         ]
         for f in found
     ]
     print_table(rows, header=["kernel", "verdict", "cases", "max ULP", "error/bound", ""])
     for finding in found:
         if "\n" in finding.reason:
-            click.echo(f"\n{finding.key.slug}: {finding.reason}", err=True)
+            click.echo(f"\n{finding.key.slug}: {_reason(finding)}", err=True)
         for failure in finding.failures:
             click.echo(f"\n{finding.key.slug}: {failure.case}: {failure.verdict}\n  {failure.detail}", err=True)
+
+
+def _reason(finding: Any) -> str:
+    """The reason without the kernel's name, which stands before it."""
+    reason: str = finding.reason
+    return reason.removeprefix(f"{finding.key.slug}: ")
