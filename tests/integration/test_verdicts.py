@@ -142,6 +142,17 @@ def test_limits_that_are_tighter_already_stay(tmp_path: Path) -> None:
     assert result.status == 0, str(result)
 
 
+def test_a_reference_that_failed_gets_another_chance(tmp_path: Path) -> None:
+    """That it failed is no property of the kernel, and may have been the machine's fault."""
+    folder = copy_package(tmp_path / "late")
+    (folder / "reference.py").write_text(f"def late(x):\n    open({str(tmp_path / 'ready')!r})\n    return x\n")
+    first = hfreg("test", folder, "--target", host(), "--json")
+    assert (first.status, first.json()[0]["verdict"]) == (1, "reference_failed")
+    (tmp_path / "ready").touch()
+    second = hfreg("test", folder, "--target", host(), "--json")
+    assert (second.status, second.json()[0]["verdict"]) == (0, "passed")
+
+
 def test_an_error_of_the_compiler_reaches_the_author_once(tmp_path: Path) -> None:
     folder = copy_package(tmp_path / "typo", kernel=COPY_KERNEL.replace("x[i]", "z[i]"))
     result = hfreg("test", folder, "--target", host())
