@@ -1,14 +1,17 @@
 /* The host runtime: aligned memory and a thread pool behind hfreg_context, one shared object for a process.
  *
  * A pool of n threads has n - 1 workers; the calling thread takes part. Workers spin for a moment after a loop, because
- * the next one mostly follows at once, then sleep on a futex. A loop that starts while the pool is busy (a nested loop,
+ * the next one mostly follows at once, then sleep on a futex. Whoever wakes them keeps them off its own processor, where
+ * the system likes to put them, and where they would wait for it while it waits for them. A loop that starts while the pool is busy (a nested loop,
  * or another caller) runs on its own thread alone: that is always right, and never waits for anybody. */
 #include "hfreg/kernel.h"
 #include <stdatomic.h>
 
 #define EXPORT __attribute__((visibility("default")))
 #define SPINS 20000 /* about 0.2 ms: the time between two loops of one kernel, and between two kernels of a model */
+#define PATIENCE 200 /* turns before a thread that waits for others gives its processor away: one may need it */
 #define KEPT_BLOCKS 16
+#define MAX_PROCESSORS 1024
 
 /* From the C library of the process. */
 extern int posix_memalign(void **block, unsigned long alignment, unsigned long bytes);
@@ -20,13 +23,29 @@ extern long syscall(long number, ...);
 
 #if defined(__x86_64__)
 #define SYS_FUTEX 202
+#define SYS_SCHED_YIELD 24
+#define SYS_GETTID 186
+#define SYS_SCHED_SETAFFINITY 203
+#define SYS_SCHED_GETAFFINITY 204
+#define SYS_GETCPU 309
 #define pause_cpu() __builtin_ia32_pause()
 #elif defined(__aarch64__) || defined(__riscv)
 #define SYS_FUTEX 98
+#define SYS_SCHED_SETAFFINITY 122
+#define SYS_SCHED_GETAFFINITY 123
+#define SYS_SCHED_YIELD 124
+#define SYS_GETCPU 168
+#define SYS_GETTID 178
 #define pause_cpu() atomic_signal_fence(memory_order_seq_cst)
 #endif
 #define FUTEX_WAIT_PRIVATE 128
 #define FUTEX_WAKE_PRIVATE 129
+
+typedef struct {
+    struct hfreg_pool *pool;
+    unsigned long thread;
+    atomic_int id; /* the system's number of the thread, 0 until it runs */
+} hfreg_worker;
 
 typedef struct hfreg_pool {
     /* The current loop. Written by its owner while no worker is inside (`inside` is 0). */
@@ -42,10 +61,11 @@ typedef struct hfreg_pool {
     atomic_uint generation;    /* odd while a loop is open to workers; a futex */
     atomic_int sleepers;
     atomic_int stop;
+    unsigned avoided; /* the processor that the workers keep off, plus 1 */
     /* Freed blocks that the next call takes again: fresh ones from the system cost a page fault for each page. */
     _Atomic(void *) kept[KEPT_BLOCKS];
-    int workers;
-    unsigned long threads[];
+    int count;
+    hfreg_worker workers[];
 } hfreg_pool;
 
 static void run_tasks(hfreg_pool *pool) {
@@ -72,14 +92,32 @@ static unsigned await(hfreg_pool *pool, unsigned seen) {
     return atomic_load(&pool->generation);
 }
 
+/* Keep the workers off the caller's processor, if it may use another one. Only the owner of the loop is here. */
+static void make_room(hfreg_pool *pool) {
+    unsigned long processors[MAX_PROCESSORS / 64] = {0}, others = 0;
+    unsigned here = 0;
+    if (syscall(SYS_GETCPU, &here, 0, 0) || here >= MAX_PROCESSORS || here + 1 == pool->avoided) return;
+    if (syscall(SYS_SCHED_GETAFFINITY, 0, sizeof processors, processors) <= 0) return;
+    processors[here / 64] &= ~(1ul << here % 64);
+    for (int i = 0; i < MAX_PROCESSORS / 64; i++) others |= processors[i];
+    for (int i = 0; others && i < pool->count; i++) {
+        int id = atomic_load(&pool->workers[i].id);
+        if (id) syscall(SYS_SCHED_SETAFFINITY, id, sizeof processors, processors);
+    }
+    pool->avoided = here + 1;
+}
+
 static void announce(hfreg_pool *pool) {
+    if (atomic_load(&pool->sleepers)) make_room(pool);
     atomic_fetch_add(&pool->generation, 1);
     if (atomic_load(&pool->sleepers)) syscall(SYS_FUTEX, &pool->generation, FUTEX_WAKE_PRIVATE, 0x7fffffff, 0, 0, 0);
 }
 
 static void *work(void *argument) {
-    hfreg_pool *pool = argument;
+    hfreg_worker *own = argument;
+    hfreg_pool *pool = own->pool;
     unsigned seen = 0;
+    atomic_store(&own->id, (int)syscall(SYS_GETTID));
     while (!atomic_load(&pool->stop)) {
         seen = await(pool, seen);
         if (!(seen & 1)) continue;
@@ -101,19 +139,22 @@ static int run_alone(void *context, hfreg_task task, int first, int count, uint8
 static int parallel_for(hfreg_context *context, hfreg_task task, int first, int count, uint8_t *closure) {
     hfreg_pool *pool = context->state;
     int idle = 0;
-    if (count < 2 || !pool || !pool->workers || !atomic_compare_exchange_strong(&pool->busy, &idle, 1))
+    if (count < 2 || !pool || !pool->count || !atomic_compare_exchange_strong(&pool->busy, &idle, 1))
         return run_alone(context, task, first, count, closure);
     pool->task = task;
     pool->context = context;
     pool->closure = closure;
     pool->end = first + count;
-    pool->step = count / (8 * (pool->workers + 1)) > 1 ? count / (8 * (pool->workers + 1)) : 1;
+    pool->step = count / (8 * (pool->count + 1)) > 1 ? count / (8 * (pool->count + 1)) : 1;
     atomic_store(&pool->error, 0);
     atomic_store(&pool->next, first);
     announce(pool); /* odd: open */
     run_tasks(pool);
     atomic_fetch_add(&pool->generation, 1); /* even: closed, nobody enters any more */
-    while (atomic_load(&pool->inside)) pause_cpu();
+    for (int turns = 0; atomic_load(&pool->inside); turns++) {
+        if (turns < PATIENCE) pause_cpu();
+        else syscall(SYS_SCHED_YIELD);
+    }
     int error = atomic_load(&pool->error);
     atomic_store(&pool->busy, 0);
     return error;
@@ -174,10 +215,13 @@ EXPORT void hfreg_call_context_init(hfreg_call_context *call, hfreg_pool *pool) 
 /* A pool in which loops run on up to `threads` threads, the caller's included; NULL when memory or threads ran out. */
 EXPORT hfreg_pool *hfreg_pool_create(int32_t threads) {
     int workers = threads > 1 ? threads - 1 : 0;
-    hfreg_pool *pool = calloc(1, sizeof(hfreg_pool) + (unsigned long)workers * sizeof(unsigned long));
+    hfreg_pool *pool = calloc(1, sizeof(hfreg_pool) + (unsigned long)workers * sizeof(hfreg_worker));
     if (!pool) return 0;
-    for (; pool->workers < workers; pool->workers++)
-        if (pthread_create(&pool->threads[pool->workers], 0, work, pool)) break;
+    for (; pool->count < workers; pool->count++) {
+        hfreg_worker *next = &pool->workers[pool->count];
+        next->pool = pool;
+        if (pthread_create(&next->thread, 0, work, next)) break;
+    }
     return pool;
 }
 
@@ -186,7 +230,7 @@ EXPORT void hfreg_pool_destroy(hfreg_pool *pool) {
     atomic_store(&pool->stop, 1);
     atomic_fetch_add(&pool->generation, 2); /* still even: nothing to run */
     syscall(SYS_FUTEX, &pool->generation, FUTEX_WAKE_PRIVATE, 0x7fffffff, 0, 0, 0);
-    for (int i = 0; i < pool->workers; i++) pthread_join(pool->threads[i], 0);
+    for (int i = 0; i < pool->count; i++) pthread_join(pool->workers[i].thread, 0);
     for (int i = 0; i < KEPT_BLOCKS; i++)
         if (pool->kept[i]) free((char *)pool->kept[i] - HEADER);
     free(pool);

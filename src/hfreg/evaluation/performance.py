@@ -39,7 +39,8 @@ from hfreg.ops.signature import Signature, complete_attributes
 
 WARM_S = 0.001
 PAUSE_S = 0.002
-"""After the peer: its threads spin for a while, and would take a core from the kernel."""
+"""After the peer: its threads spin for a while, and would take a core from the kernel. As often as they need it."""
+PAUSES = 10
 MIN_TIMED_S = 100e-6
 """A shorter call is repeated within one measurement."""
 PEAK_REPEATS = (5, 15)
@@ -191,7 +192,7 @@ class Paired:
             for _ in range(self._peer_calls):
                 self.subject.peer.run()
             self.samples.peer_ns.append((time.perf_counter_ns() - started) / self._peer_calls)
-            time.sleep(PAUSE_S)
+            _rest()
         self.subject.output.view(np.uint8)[...] = 0xA5
         _warm(self.subject.run)
 
@@ -223,6 +224,15 @@ def _once(run: Callable[[], None]) -> float:
         run()
         best = min(best, time.perf_counter() - started)
     return best
+
+
+def _rest() -> None:
+    """Wait until no thread of this process computes."""
+    for _ in range(PAUSES):
+        before = time.process_time()
+        time.sleep(PAUSE_S)
+        if time.process_time() - before < PAUSE_S / 10:
+            return
 
 
 def _warm(run: Callable[[], None]) -> None:

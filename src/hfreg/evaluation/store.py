@@ -34,7 +34,7 @@ def evaluator_digest() -> str:
 def evaluate_or_recall(package: OpPackage, kernel: Kernel, reference: Reference, *, nonce: str) -> KernelEvaluation:
     """Evaluate a kernel, or recall what the same evaluation of the same kernel found.
 
-    An evaluation that ended for want of a reference says nothing of the kernel, and is made again.
+    An evaluation that ended for want of a reference, or of time, may end otherwise when it is made again.
     """
     action = json_digest(
         {
@@ -52,7 +52,7 @@ def evaluate_or_recall(package: OpPackage, kernel: Kernel, reference: Reference,
     except (OSError, ValidationError):
         pass
     evaluation = evaluate_kernel(package, kernel, reference, nonce=nonce)
-    if evaluation.verdict == "reference_failed":
+    if evaluation.verdict in ("reference_failed", "timed_out"):
         return evaluation
     stored.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(stored, _ADAPTER.dump_json(evaluation))

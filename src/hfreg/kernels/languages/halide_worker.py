@@ -46,7 +46,8 @@ def compile_request(request: dict[str, Any]) -> dict[str, Any]:
     fill_graph(probe, semantics, signature, key.dtypes)
     name, make = class_schedule(probe)
     hand = None if request["useClassSchedule"] else _hand_schedule(folder, key, signature)
-    variants = (hand or make)(probe, goal)
+    by_hand = hand(probe, goal) if hand else []
+    variants = by_hand or make(probe, goal)
     axes = _axis_places(signature)
     check_variants(variants, axes)
     compiled = []
@@ -64,7 +65,7 @@ def compile_request(request: dict[str, Any]) -> dict[str, Any]:
         "axes": axes,
         "scalars": _scalar_table(signature),
         "buffers": _buffer_types(signature, key.dtypes, goal),
-        "schedule": "hand" if hand else f"class {name}",
+        "schedule": "hand" if by_hand else f"class {name}",
         "compile_seconds": round(time.perf_counter() - started, 3),
     }
 
