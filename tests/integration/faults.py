@@ -32,9 +32,9 @@ FAULTS = {
     "trap": Fault("__builtin_trap();", "crashed", r"SIGILL|SIGTRAP"),
     "leave": Fault("system_call(231, 0, 0);", "crashed", r"exit status 0"),
     "hang": Fault('for (;;) __asm__ volatile("");', "timed_out", r"no answer after 20 s"),
-    "behind": Fault("y[n] = 1;", "out_of_bounds_write", r"y: a write \d+ bytes behind its memory"),
-    "before": Fault("y[-1] = 1;", "out_of_bounds_write", r"y: a write \d+ bytes before its memory"),
-    "input_behind": Fault("((HFREG_T *)x)[n] = 1;", "out_of_bounds_write", r"x: a write \d+ bytes behind its memory"),
+    "behind": Fault("y[n] = 1;", "out_of_bounds_write", r"y: a write \d+ bytes? behind its memory"),
+    "before": Fault("y[-1] = 1;", "out_of_bounds_write", r"y: a write \d+ bytes? before its memory"),
+    "input_behind": Fault("((HFREG_T *)x)[n] = 1;", "out_of_bounds_write", r"x: a write \d+ bytes? behind its memory"),
     "unwritten": Fault("", "unwritten_output", r"y: 1 of 129 elements were never written, first \[128\]"),
     "input": Fault(
         "((HFREG_T *)x)[3] += 1;", "input_modified", r"x: the kernel wrote to this input, first at byte 1[2-5]"

@@ -149,7 +149,7 @@ class Arena:
 
 
 def _out_of_bounds(name: str, distance: int, side: str) -> MemoryFault:
-    return MemoryFault("out_of_bounds_write", name, f"a write {distance} bytes {side} its memory")
+    return MemoryFault("out_of_bounds_write", name, f"a write {distance} byte{'s' * (distance > 1)} {side} its memory")
 
 
 def _block(dtype: np.dtype[Any], shape: tuple[int, ...], strides: tuple[int, ...], at: int, shift: int) -> Block:
