@@ -72,8 +72,8 @@ class VerificationError(HfregError):
     """A passport, bundle, statement or artifact failed verification."""
 
 
-class PolicyError(HfregError):
-    """A policy forbids what was asked for, or is not valid itself."""
+class UntrustedKeyError(VerificationError):
+    """A statement is signed with a key that is not trusted here. Nothing else is known to be wrong with it."""
 
 
 class UsageError(HfregError):

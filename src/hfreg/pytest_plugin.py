@@ -156,10 +156,10 @@ class KernelBenchmarks(_KernelCollector):
 
     def collect(self) -> Iterator[pytest.Item]:
         """One benchmark for each workload that this kernel serves."""
-        from hfreg.evaluation.performance import serves
+        from hfreg.evaluation.datasets.workloads import serving_class
 
         for workload in self.package.manifest.workloads:
-            if not serves(self.package, self.signature, workload):
+            if serving_class(self.package.manifest, workload) != self.signature.class_name:
                 continue
             for threads in map(int, self.config.getoption("--hfreg-threads").split(",")):
                 yield pytest.Function.from_parent(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Callable
 from typing import BinaryIO
 
@@ -27,7 +28,8 @@ def serve(answer: Answer) -> None:
 def serve_forked(answer: Answer) -> None:
     """Answer each message in a fork of this process, so none finds what another has left behind.
 
-    What ends a fork ends this process in the same way; standard error holds what the latest fork wrote.
+    What ends a fork ends this process in the same way; where none can be started it ends with EX_OSERR. Standard error
+    holds what the latest fork wrote.
     """
     requests, answers = _streams()
     while True:
@@ -35,7 +37,11 @@ def serve_forked(answer: Answer) -> None:
         with contextlib.suppress(OSError):  # a terminal has no length
             os.ftruncate(2, 0)
             os.lseek(2, 0, os.SEEK_SET)
-        child = os.fork()
+        try:
+            child = os.fork()
+        except OSError as error:
+            print(f"cannot start a process: {error.strerror}", file=sys.stderr)  # noqa: T201 - for the parent
+            raise SystemExit(os.EX_OSERR) from error
         if child == 0:
             answers.write(dump(answer(request)))
             answers.flush()

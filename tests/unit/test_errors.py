@@ -12,7 +12,7 @@ EXIT_STATUS = {
     "RunError": 1,
     "RegistryError": 1,
     "VerificationError": 1,
-    "PolicyError": 1,
+    "UntrustedKeyError": 1,
     "UsageError": 2,
     "MachineError": 3,
 }

@@ -8,20 +8,19 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from hfreg.ci.bench import FULL, BenchRecord, Effort, run_benchmarks
-from hfreg.ci.plan import plan
-from hfreg.ci.verify import Finding, StartProgress, examine
+from hfreg.ci.examine import Finding, StartProgress, build, examine
 from hfreg.digests import sha256
 from hfreg.errors import RegistryError
 from hfreg.evaluation.environment import MachineDescription, describe_machine
 from hfreg.evaluation.store import evaluator_digest
 from hfreg.kernels.artifact import SOURCE_TITLE, Kernel, runtime_title
-from hfreg.kernels.build import build_all, build_runtime, build_tools
+from hfreg.kernels.build import build_runtime, build_tools
 from hfreg.kernels.targets import Target
 from hfreg.ops.check import check_package
 from hfreg.ops.package import OpPackage
 from hfreg.passports.issue import KernelFindings, Signer, TargetFindings, issue_passport
 from hfreg.passports.predicates.verification import Peaks, PerformanceRecord
-from hfreg.registry.artifact import OperatorArtifact, make_artifact, source_archive
+from hfreg.registry.artifact import make_artifact, source_archive
 from hfreg.registry.registry import PassportBundles, Registry, check_same
 
 Clock = Callable[[], datetime]
@@ -64,15 +63,20 @@ class Pipeline:
         """
         check_package(package)
         started = self.clock()
-        artifact = self._build(package, targets)
+        built = build(
+            package, targets, package.languages, jobs=self.jobs,
+            progress=self.start_progress(f"building {package.manifest.reference}"),
+        )  # fmt: skip
+        kernels = [kernel for kernel in built if isinstance(kernel, Kernel)]
+        runtimes = {goal.name: build_runtime(goal) for goal in targets if _is_native(goal)}
+        artifact = make_artifact(package, kernels, runtimes)
         existing = self.registry.published(package.manifest.name, package.manifest.version)
         if existing is not None:
             check_same(existing, artifact)
             return Publication(package, "already there", existing.entry.digest, ())
         findings = examine(
-            package, targets, package.languages, jobs=self.jobs,
-            progress=self.start_progress(f"testing {package.manifest.reference}"),
-        )  # fmt: skip
+            package, built, jobs=self.jobs, progress=self.start_progress(f"testing {package.manifest.reference}")
+        )
         if not any(finding.verdict == "passed" for finding in findings):
             raise RegistryError(
                 "no kernel passed, so there is nothing to publish",
@@ -88,13 +92,6 @@ class Pipeline:
         ]
         status = self.registry.publish(artifact, passports)
         return Publication(package, status, sha256(artifact.manifest.dump()), tuple(findings))
-
-    def _build(self, package: OpPackage, targets: Sequence[Target]) -> OperatorArtifact:
-        keys = plan(package, targets, package.languages)
-        step = self.start_progress(f"building {package.manifest.reference}")(len(keys))
-        built = build_all(package, keys, jobs=self.jobs, progress=step)
-        runtimes = {goal.name: build_runtime(goal) for goal in targets if _is_native(goal)}
-        return make_artifact(package, [kernel for kernel in built if isinstance(kernel, Kernel)], runtimes)
 
     def _measure(self, package: OpPackage, targets: Sequence[Target], effort: Effort) -> list[BenchRecord]:
         goals = [goal for goal in targets if _is_native(goal) and not goal.why_not_here()]

@@ -17,12 +17,12 @@ from hfreg.errors import ManifestError
 def command(paths: tuple[Path, ...], as_json: bool) -> None:
     """Load every package and read its golden tests."""
     from hfreg.ops.check import check_package
-    from hfreg.ops.package import load_package
+    from hfreg.ops.package import read_package
 
     report: list[dict[str, Any]] = []
     for folder in package_folders(paths):
         try:
-            package = load_package(folder)
+            package = read_package(folder)
             cases = check_package(package)
         except ManifestError as error:
             problems = [{"where": p.where, "message": p.message} for p in error.problems]

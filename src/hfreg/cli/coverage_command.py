@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-from hfreg.cli.options import json_option, key_option, print_json, print_table, registry_option, target_option
+from hfreg.cli.options import (
+    json_option,
+    key_option,
+    open_matrix,
+    print_json,
+    print_table,
+    registry_option,
+    target_option,
+)
 
 
 @click.command("coverage", help="How much of a model a target covers with verified kernels, and why not the rest.")
@@ -22,12 +30,10 @@ def command(
 ) -> None:
     """Walk the model, subgraphs included, and ask the matrix about every node."""
     from hfreg.matrix.coverage import cover
-    from hfreg.matrix.matrix import Matrix
     from hfreg.matrix.model import load_model, model_nodes
-    from hfreg.passports.keys import trusted_keys
 
     nodes = list(model_nodes(load_model(model)))
-    matrix = Matrix.open(registry, trusted=trusted_keys(keys))
+    matrix = open_matrix(registry, keys)
     chosen = targets or tuple(target.name for target in matrix.targets)
     found = [cover(matrix, nodes, model=model.name, target=name) for name in chosen]
     if as_json:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from hfreg.cli.options import key_option, print_json, registry_option
-
-if TYPE_CHECKING:
-    from hfreg.matrix.matrix import Matrix
+from hfreg.cli.options import key_option, open_matrix, print_json, registry_option
 
 
 @click.group("matrix", help="The compatibility matrix: export it, or write its pages.")
@@ -25,7 +21,7 @@ def export(registry: Path | None, keys: tuple[Path, ...]) -> None:
     """Print the document."""
     from hfreg.matrix.export import export_matrix
 
-    print_json(export_matrix(_open(registry, keys)))
+    print_json(export_matrix(open_matrix(registry, keys)))
 
 
 @command.command("pages", help="Write the matrix, its operators and passports as a static site.")
@@ -36,13 +32,6 @@ def pages(folder: Path, registry: Path | None, keys: tuple[Path, ...]) -> None:
     """Write the site."""
     from hfreg.matrix.pages import render_site
 
-    site = render_site(_open(registry, keys))
+    site = render_site(open_matrix(registry, keys))
     site.write(folder)
     click.echo(f"{len(site.files)} files written; start at {folder / 'index.html'}")
-
-
-def _open(registry: Path | None, keys: tuple[Path, ...]) -> Matrix:
-    from hfreg.matrix.matrix import Matrix
-    from hfreg.passports.keys import trusted_keys
-
-    return Matrix.open(registry, trusted=trusted_keys(keys))

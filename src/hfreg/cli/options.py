@@ -6,11 +6,14 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from hfreg.errors import UsageError
+
+if TYPE_CHECKING:
+    from hfreg.matrix.matrix import Matrix
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,6 +42,17 @@ def key_option(function: F) -> F:
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
         help="A public key (PEM) to trust beside those in the configuration folder.",
     )(function)
+
+
+def open_matrix(registry: Path | None, keys: Sequence[Path]) -> Matrix:
+    """The matrix of a registry; what is left out of it is said on standard error."""
+    from hfreg.matrix.matrix import Matrix
+    from hfreg.passports.keys import trusted_keys
+
+    matrix = Matrix.open(registry, trusted=trusted_keys(keys))
+    for reference, reason in sorted(matrix.left_out.items()):
+        click.echo(f"warning: left out {reference}: {reason}", err=True)
+    return matrix
 
 
 def target_option(function: F) -> F:

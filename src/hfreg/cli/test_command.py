@@ -27,8 +27,8 @@ from hfreg.cli.options import (
 @json_option
 def command(paths: tuple[Path, ...], targets: tuple[str, ...], language: str | None, jobs: int, as_json: bool) -> None:
     """Evaluate, and say which kernels passed."""
+    from hfreg.ci.examine import Finding, build, examine
     from hfreg.ci.plan import chosen_languages, chosen_targets
-    from hfreg.ci.verify import Finding, examine
     from hfreg.ops.package import load_package
 
     packages = [load_package(folder) for folder in package_folders(paths)]
@@ -36,7 +36,8 @@ def command(paths: tuple[Path, ...], targets: tuple[str, ...], language: str | N
     found: list[Finding] = []
     for package in packages:
         languages = chosen_languages(package, language)
-        found += examine(package, goals, languages, jobs=jobs, progress=progress_of(package))
+        built = build(package, goals, languages, jobs=jobs, progress=progress_of("building", package))
+        found += examine(package, built, jobs=jobs, progress=progress_of("testing", package))
     if as_json:
         print_json([finding.as_json() for finding in found])
     else:
@@ -45,11 +46,11 @@ def command(paths: tuple[Path, ...], targets: tuple[str, ...], language: str | N
         raise click.exceptions.Exit(1)
 
 
-def progress_of(package: Any) -> Any:
+def progress_of(what: str, package: Any) -> Any:
     """Progress with the package's name."""
     from hfreg.progress import Progress
 
-    return lambda total: Progress(f"testing {package.manifest.reference}", total).step
+    return lambda total: Progress(f"{what} {package.manifest.reference}", total).step
 
 
 def _print(found: list[Any]) -> None:

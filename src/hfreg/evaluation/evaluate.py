@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import chain
-from typing import ClassVar, Literal, assert_never
+from typing import ClassVar, assert_never
 
 import numpy as np
 from pydantic import ConfigDict
@@ -22,8 +23,10 @@ from hfreg.evaluation.datasets import (
     shape_cases,
     special_value_cases,
     variant_cases,
+    workload_cases,
 )
 from hfreg.evaluation.datasets.variants import variant_case_name
+from hfreg.evaluation.verdicts import SEVERITY, Verdict
 from hfreg.kernels.artifact import Kernel
 from hfreg.kernels.runner.client import Call, KernelRunner, Ran, Reported, RunOutcome, Stopped
 from hfreg.ops.binding import Binding, bind
@@ -37,36 +40,8 @@ MAX_REPORTED = 5
 MAX_STOPS = 3
 """After so many crashes and timeouts nobody needs to wait for more of them."""
 ANY_CASE = "any"
-
-Verdict = Literal[
-    "passed",
-    "wrong_result",
-    "unwritten_output",
-    "out_of_bounds_write",
-    "input_modified",
-    "not_repeatable",
-    "reported_error",
-    "crashed",
-    "timed_out",
-    "reference_failed",
-    "not_reached",
-]
-"""How a case, or a kernel, ended."""
-
-SEVERITY: tuple[Verdict, ...] = (
-    "reference_failed",
-    "not_reached",
-    "crashed",
-    "timed_out",
-    "out_of_bounds_write",
-    "input_modified",
-    "unwritten_output",
-    "reported_error",
-    "wrong_result",
-    "not_repeatable",
-    "passed",
-)
-"""The verdict of a kernel is the first of these that one of its cases has."""
+THREADS = 2
+"""Threads that a kernel's calls run on: what its tasks share by mistake shows in the results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +91,10 @@ class KernelEvaluation:
     """What the author of the kernel could not know; revealed with the result."""
     seed: str
     """What the random cases were drawn from: SHA-256 of `<kernel digest>/<nonce>`."""
-
-    @property
-    def has_passed(self) -> bool:
-        return self.verdict == "passed"
+    threads: int = 1
+    """Threads that the calls ran on."""
+    evaluated_on: str = ""
+    """When, in UTC; an evaluation may be recalled later."""
 
     @property
     def failures(self) -> Iterator[Failure]:
@@ -147,6 +122,7 @@ def make_cases(
         "D5": lambda rng: chain(
             shape_cases(manifest, signature, types, rng),
             variant_cases(manifest, signature, kernel.variants, types, rng),
+            workload_cases(manifest, signature, types, rng),
         ),
     }
     for name in data_sets:
@@ -167,7 +143,8 @@ def evaluate_kernel(
         data_sets: which sets.
     """
     seed = sha256(f"{kernel.digest}/{nonce}".encode())
-    return summarize(list(run_cases(package, kernel, reference, seed=seed, data_sets=data_sets)), nonce, seed)
+    found = summarize(list(run_cases(package, kernel, reference, seed=seed, data_sets=data_sets)), nonce, seed)
+    return replace(found, threads=THREADS, evaluated_on=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
 
 
 def run_cases(
@@ -194,7 +171,7 @@ def run_cases(
     """
     signature = next(s for s in package.signatures if s.class_name == kernel.key.attribute_class)
     stops = 0
-    with KernelRunner(kernel) as runner:
+    with KernelRunner(kernel, threads=THREADS) as runner:
         for data_set in data_sets:
             missing = {} if only else _necessary_cases(data_set, kernel)
             for case in make_cases(package, kernel, signature, seed=seed, data_sets=[data_set]):

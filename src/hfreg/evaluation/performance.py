@@ -8,7 +8,7 @@ machine that slows down or speeds up changes both. The figures of the roofline m
     P = min(P_peak, I * B_peak) the roofline's bound
 
 B_peak is that of a loop which streams as many bytes as the workload moves (Q), again and again as the measurement does:
-data that stays in a cache is held against that cache, and a time below the bound is an error, not a record.
+data that stays in a cache is held against that cache.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ import numpy as np
 
 from hfreg.errors import RunError
 from hfreg.evaluation.datasets.values import DISTRIBUTIONS, fill
+from hfreg.evaluation.datasets.workloads import workload_shapes
 from hfreg.evaluation.peers import PeerCall, onnxruntime_call
 from hfreg.kernels import abi
 from hfreg.kernels.artifact import Kernel
 from hfreg.kernels.build import build_peaks, build_runtime
 from hfreg.kernels.host import HostKernel, describe, known_dtype
 from hfreg.kernels.targets import Target, target
-from hfreg.ops.binding import Binding, bind, select
+from hfreg.ops.binding import Binding, bind
 from hfreg.ops.manifest import Workload
 from hfreg.ops.package import OpPackage
-from hfreg.ops.signature import Signature, complete_attributes
+from hfreg.ops.signature import complete_attributes
 
 WARM_S = 0.001
 PAUSE_S = 0.002
@@ -120,17 +121,6 @@ def session(target_name: str, threads: int) -> Session:
     return Session(target(target_name), threads)
 
 
-def serves(package: OpPackage, signature: Signature, workload: Workload) -> bool:
-    """Whether kernels of an attribute class are the ones that a workload gets."""
-    attributes = complete_attributes(package.manifest, workload.attributes)
-    chosen, _ = select(package.signatures, _shapes(signature, workload), attributes)
-    return chosen.class_name == signature.class_name
-
-
-def _shapes(signature: Signature, workload: Workload) -> list[tuple[int, ...] | None]:
-    return [tuple(workload.shapes[t.name]) if t.name in workload.shapes else None for t in signature.inputs]
-
-
 def prepare(package: OpPackage, kernel: Kernel, workload: Workload, runtime: abi.Runtime) -> Subject:
     """Load a kernel into this process and bind it to data of a workload.
 
@@ -140,7 +130,7 @@ def prepare(package: OpPackage, kernel: Kernel, workload: Workload, runtime: abi
     manifest, types = package.manifest, kernel.key.dtypes
     signature = next(s for s in package.signatures if s.class_name == kernel.key.attribute_class)
     attributes = complete_attributes(manifest, workload.attributes)
-    shapes = _shapes(signature, workload)
+    shapes = workload_shapes(signature, workload)
     binding = bind(signature, shapes, attributes)
     rng = np.random.default_rng(1)
     inputs = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
+from importlib.metadata import version
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -11,24 +11,26 @@ from hfreg.digests import json_digest, short, tree_digest
 from hfreg.evaluation.evaluate import DATA_SETS, KernelEvaluation, evaluate_kernel
 from hfreg.files import write_atomic
 from hfreg.kernels.artifact import Kernel
+from hfreg.kernels.build import source_files
+from hfreg.kernels.targets import target
 from hfreg.ops.package import OpPackage
 from hfreg.ops.reference import Reference
 from hfreg.resources import cache_home
 
 _ADAPTER = TypeAdapter(KernelEvaluation)
-_SOURCE = Path(__file__).resolve().parents[1]
 
 
 @cache
 def evaluator_digest() -> str:
     """The digest of the code that makes the cases, runs the kernels and judges the results."""
-    folders = ("evaluation", "kernels/runner", "ops")
-    files = {
-        path.relative_to(_SOURCE).as_posix(): path.read_bytes()
-        for folder in folders
-        for path in sorted((_SOURCE / folder).rglob("*.py"))
-    }
-    return tree_digest(files)
+    modules = ("dtypes.py", "arrays.py", "wire.py", "workers.py", "processes.py")
+    return tree_digest(source_files("evaluation", "kernels", "ops", *modules))
+
+
+def _runner_version(name: str) -> str:
+    """The version of what runs kernels of a target, where hfreg does not bring it."""
+    run = target(name).run
+    return f"wasmtime {version('wasmtime')}" if run and run.how == "wasmtime" else ""
 
 
 def evaluate_or_recall(package: OpPackage, kernel: Kernel, reference: Reference, *, nonce: str) -> KernelEvaluation:
@@ -44,6 +46,7 @@ def evaluate_or_recall(package: OpPackage, kernel: Kernel, reference: Reference,
             "target": kernel.key.target,
             "evaluator": evaluator_digest(),
             "dataSets": list(DATA_SETS),
+            "runner": _runner_version(kernel.key.target),
         }
     )
     stored = cache_home() / "evaluations" / f"{short(action)}{action[-20:]}.json"

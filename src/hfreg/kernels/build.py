@@ -6,9 +6,7 @@ A build is named by its action digest: whatever could change its bytes is in it,
 
 from __future__ import annotations
 
-import contextlib
 import json
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -17,14 +15,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from hfreg.digests import json_digest, short, tree_digest
+from hfreg.digests import json_digest, sha256, short, tree_digest
 from hfreg.errors import BuildError
 from hfreg.files import write_atomic
 from hfreg.kernels.artifact import Kernel, KernelKey
 from hfreg.kernels.languages import LANGUAGES, Recipe
 from hfreg.kernels.signature_table import format_signature
 from hfreg.kernels.targets import Target, target
-from hfreg.kernels.toolchain import Tool, compile_c, include_folder, link_shared, zig
+from hfreg.kernels.toolchain import Tool, compile_c, link_shared, zig
 from hfreg.ops.package import OpPackage, copy_package
 from hfreg.resources import cache_home, root_folder
 
@@ -56,14 +54,28 @@ def build_tools(languages: Sequence[str]) -> list[Tool]:
 
 @cache
 def recipe_digest() -> str:
-    """The digest of hfreg's own part in a build: the semantics language, the schedules, the front end, this package."""
-    files = {
-        f"{base.name}/{path.relative_to(base).as_posix()}": path.read_bytes()
-        for base in (root_folder("kernels"), _SOURCE / "kernels", _SOURCE / "lang", _SOURCE / "ops")
-        for path in sorted(base.rglob("*"))
-        if path.is_file() and path.suffix in (".py", ".c", ".h", ".toml")
-    }
-    return tree_digest(files)
+    """The digest of hfreg's own part in a build.
+
+    The semantics language, the schedules, the front end, this package, element types, and the targets' descriptions.
+    """
+    return tree_digest(
+        source_files("kernels", "lang", "ops", "dtypes.py", "arrays.py")
+        | {
+            f"root/{path.relative_to(root_folder('kernels')).as_posix()}": path.read_bytes()
+            for path in sorted(root_folder("kernels").rglob("*"))
+            if path.suffix in (".c", ".h", ".toml")
+        }
+    )
+
+
+def source_files(*names: str) -> dict[str, bytes]:
+    """The Python files of hfreg's own modules and packages, by their path."""
+    paths = [
+        path
+        for name in names
+        for path in ([_SOURCE / name] if name.endswith(".py") else (_SOURCE / name).rglob("*.py"))
+    ]
+    return {path.relative_to(_SOURCE).as_posix(): path.read_bytes() for path in sorted(paths)}
 
 
 def action_digest(package: OpPackage, key: KernelKey, *, use_class_schedule: bool = False) -> str:
@@ -150,25 +162,25 @@ def _runtime_folder() -> Path:
 
 
 def runtime_object(name: str, goal: Target) -> Path:
-    """The object of a file of `kernels/runtime/`, compiled once for each target and state of the sources.
+    """The object of a file of `kernels/runtime/`, compiled twice for each target and state of hfreg and of zig.
 
     Raises:
-        BuildError: it does not compile.
+        BuildError: it does not compile, or the two objects differ.
     """
-    sources = {
-        path.name: path.read_bytes()
-        for folder in (_runtime_folder(), include_folder() / "hfreg")
-        for path in sorted(folder.iterdir())
-    }
-    action = json_digest({"file": name, "sources": tree_digest(sources), "zig": zig().digest, "target": goal.name})
+    action = json_digest({"file": name, "recipe": recipe_digest(), "zig": zig().digest, "target": goal.name})
     stored = cache_home() / "runtime" / f"{name}-{short(action)}.o"
-    if not stored.is_file():
+    if not (stored.is_file() and stored.with_suffix(".sha256").read_text() == sha256(stored.read_bytes())):
+        flags = ("-fno-builtin",) if name == "memory.c" else ()
+        with tempfile.TemporaryDirectory(prefix="hfreg-build-") as folder:
+            objects = [Path(folder) / f"{number}.o" for number in (1, 2)]
+            for path in objects:
+                compile_c(_runtime_folder() / name, path, goal, flags=flags)
+            content, again = (path.read_bytes() for path in objects)
+        if content != again:
+            raise BuildError("two builds differ", where=f"kernels/runtime/{name} for {goal.name}")
         stored.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=stored.parent) as folder:
-            fresh = Path(folder) / stored.name
-            flags = ("-fno-builtin",) if name == "memory.c" else ()
-            compile_c(_runtime_folder() / name, fresh, goal, flags=flags)
-            fresh.replace(stored)
+        write_atomic(stored.with_suffix(".sha256"), sha256(content).encode())
+        write_atomic(stored, content)
     return stored
 
 
@@ -217,10 +229,3 @@ def build_all(
         for future in as_completed(futures):
             progress(future.result().key.slug)
         return [future.result() for future in futures]
-
-
-def clear_cache() -> None:
-    """Forget all stored builds."""
-    for name in ("kernels", "runtime"):
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(cache_home() / name)

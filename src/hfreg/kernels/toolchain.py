@@ -16,7 +16,7 @@ from pathlib import Path
 from hfreg.digests import file_digest
 from hfreg.errors import BuildError, MachineError
 from hfreg.kernels.targets import Target
-from hfreg.processes import Exited, clean_environment, run
+from hfreg.processes import Killed, TimedOut, clean_environment, run
 from hfreg.resources import cache_home, root_folder
 
 TIMEOUT_S = 300.0
@@ -152,7 +152,9 @@ def _zig(*arguments: str, cwd: Path) -> None:
     cache = cache_home() / "zig"
     environment = clean_environment(ZIG_GLOBAL_CACHE_DIR=str(cache), ZIG_LOCAL_CACHE_DIR=str(cache))
     ending = run([str(tool.path), *arguments], timeout_s=TIMEOUT_S, cwd=cwd, env=environment)
-    if not isinstance(ending, Exited):
-        raise BuildError(f"zig {arguments[0]} ended with {ending}")
+    if isinstance(ending, Killed):  # no input does that: the machine had no memory or processes to give
+        raise MachineError(f"zig {arguments[0]} ended with {ending}", hint="try again with fewer --jobs")
+    if isinstance(ending, TimedOut):
+        raise BuildError(f"zig {arguments[0]} was stopped after {ending.seconds:g} s")
     if ending.status:
         raise BuildError(f"zig {arguments[0]} failed:\n{ending.stderr}")

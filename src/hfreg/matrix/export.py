@@ -10,7 +10,7 @@ FORMAT = "https://hfreg.dev/matrix/v1"
 
 
 def export_matrix(matrix: Matrix) -> dict[str, Any]:
-    """Targets, op versions and cells, each in one order."""
+    """Targets, op versions, those left out, and cells, each in one order."""
     return {
         "format": FORMAT,
         "newestEvidence": newest_evidence(matrix),
@@ -28,6 +28,7 @@ def export_matrix(matrix: Matrix) -> dict[str, Any]:
             }
             for version in matrix.versions
         ],
+        "leftOut": [{"reference": name, "reason": reason} for name, reason in sorted(matrix.left_out.items())],
         "cells": [cell.as_json() for cell in matrix.cells],
     }
 

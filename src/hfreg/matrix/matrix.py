@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from hfreg.dtypes import DTYPES
-from hfreg.errors import RunError, UsageError
+from hfreg.errors import RunError, UntrustedKeyError, UsageError
 from hfreg.kernels.targets import Target, targets
 from hfreg.matrix.cells import Cell, VersionEvidence, derive
 from hfreg.ops.binding import PartialShape, ShapeError, select
@@ -94,21 +94,43 @@ class Decision:
 class Matrix:
     """The cells of all published op versions."""
 
-    def __init__(self, versions: Sequence[VersionEvidence], known_targets: Sequence[Target]) -> None:
+    def __init__(
+        self,
+        versions: Sequence[VersionEvidence],
+        known_targets: Sequence[Target],
+        *,
+        left_out: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make a matrix.
+
+        Args:
+            versions: the op versions, with their verified passports.
+            known_targets: the targets.
+            left_out: published versions whose signer is not trusted here, and what was said of each.
+        """
         self.versions = list(versions)
         self.targets = list(known_targets)
+        self.left_out = dict(left_out or {})
 
     @classmethod
     def open(cls, root: Path | None = None, *, trusted: TrustedKeys | None = None) -> Self:
         """The matrix of a registry; every passport is verified.
 
+        Versions whose signer is not trusted here are left out.
+
         Raises:
             RegistryError: the registry is damaged.
-            VerificationError: a passport does not verify.
+            VerificationError: a passport of a trusted signer does not verify.
         """
         keys = trusted_keys() if trusted is None else trusted
-        evidence = [VersionEvidence.of(version, keys) for version in Registry.open(root).all_versions()]
-        return cls(evidence, list(targets().values()))
+        evidence: list[VersionEvidence] = []
+        left_out: dict[str, str] = {}
+        for version in Registry.open(root).all_versions():
+            try:
+                evidence.append(VersionEvidence.of(version, keys))
+            except UntrustedKeyError as error:
+                left_out[version.reference] = error.message
+        return cls(evidence, list(targets().values()), left_out=left_out)
 
     @cached_property
     def cells(self) -> list[Cell]:

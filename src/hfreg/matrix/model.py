@@ -158,11 +158,6 @@ def _value_type(proto: onnx.TypeProto) -> ValueType:
     return _typed(tensor.elem_type, shape)
 
 
-def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | None:
-    """An extent, or None where it is not known; some exporters write -1 for that."""
-    return int(dim.dim_value) if dim.HasField("dim_value") and dim.dim_value >= 0 else None
-
-
 def _typed(code: int, shape: PartialShape | None) -> ValueType:
     dtype = from_onnx(code)
     other = {number: name.lower() for name, number in TensorProto.DataType.items() if number}

@@ -55,7 +55,13 @@ def render_site(matrix: Matrix) -> Site:
 
     files: dict[str, bytes] = {
         "matrix.json": json.dumps(export_matrix(matrix), indent=1).encode(),
-        "index.html": page("index.html.j2", "", rows=_index_rows(matrix), targets=_columns(matrix)),
+        "index.html": page(
+            "index.html.j2",
+            "",
+            rows=_index_rows(matrix),
+            targets=_columns(matrix),
+            left_out=sorted(matrix.left_out.items()),
+        ),
     }
     for asset in sorted((root_folder("matrix") / "assets").iterdir()):
         files[f"assets/{asset.name}"] = asset.read_bytes()

@@ -6,19 +6,27 @@ from collections.abc import Iterator
 
 from hfreg.errors import HfregError, ManifestError, Problem
 from hfreg.ops.binding import select
-from hfreg.ops.golden import GoldenCase, read_golden
-from hfreg.ops.package import OpPackage
+from hfreg.ops.golden import GoldenCase, golden_folders, read_folder
+from hfreg.ops.package import OpPackage, check_files, manifest_line
 from hfreg.ops.signature import Signature, complete_attributes
 
 
 def check_package(package: OpPackage) -> int:
-    """Check that golden cases and workloads are calls of the operator; the number of golden cases.
+    """Check a package whole: its files, and that golden cases and workloads are calls of the operator.
+
+    Returns:
+        The number of golden cases.
 
     Raises:
         ManifestError: with every problem that was found.
     """
-    cases = list(read_golden(package.files, package.manifest))
-    problems = [*_golden_problems(package, cases), *_workload_problems(package)]
+    problems, cases = list(check_files(package)), list[GoldenCase]()
+    for folder in golden_folders(package.files):
+        try:
+            cases += read_folder(package.files, package.manifest, folder)
+        except ManifestError as error:
+            problems += error.problems
+    problems += [*_golden_problems(package, cases), *_workload_problems(package)]
     if problems:
         raise ManifestError(problems)
     return len(cases)
@@ -59,11 +67,11 @@ def _type_problem(package: OpPackage, signature: Signature, case: GoldenCase) ->
 
 
 def _workload_problems(package: OpPackage) -> Iterator[Problem]:
-    for workload in package.manifest.workloads:
-        where = f"{package.name}/op.toml: workload {workload.name}"
+    for place, workload in enumerate(package.manifest.workloads):
         shapes = [tuple(workload.shapes[name]) if name in workload.shapes else None for name in package.manifest.inputs]
         try:
             attributes = complete_attributes(package.manifest, workload.attributes)
             select(package.signatures, shapes, attributes)
         except HfregError as error:
-            yield Problem(where, str(error))
+            where = manifest_line(package, "workloads", place)
+            yield Problem(where, f"workload {workload.name}: {error}")

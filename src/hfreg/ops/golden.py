@@ -9,7 +9,8 @@ so that any ONNX runtime can run them. An absent optional input has an empty nam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from hfreg.dtypes import from_numpy
 from hfreg.errors import ManifestError, Problem, RunError
 from hfreg.ops.manifest import AttributeValue, Manifest
 from hfreg.ops.signature import Attributes, complete_attributes
+
+_PLACE = re.compile(r"golden/[^/]+/(model\.onnx|test_data_set_\d+/(input|output)_\d+\.pb)")
 
 
 @dataclass(frozen=True)
@@ -46,18 +49,36 @@ def read_golden(files: Mapping[str, bytes], manifest: Manifest) -> Iterator[Gold
     Raises:
         ManifestError: a case cannot be read, or is no call of this operator.
     """
-    folders = sorted(
-        {name.split("/")[1] for name in files if name.startswith("golden/") and name.endswith("model.onnx")}
-    )
-    for folder in folders:
-        where = f"{manifest.name}/golden/{folder}"
-        try:
-            model = onnx.load_model_from_string(files[f"golden/{folder}/model.onnx"])
-            yield from _cases(files, manifest, folder, model)
-        except ManifestError:
-            raise
-        except Exception as error:
-            raise ManifestError([Problem(where, f"cannot be read: {error}")]) from error
+    for folder in golden_folders(files):
+        yield from read_folder(files, manifest, folder)
+
+
+def golden_folders(files: Collection[str]) -> list[str]:
+    """The folders under `golden/`, each of one model and its data sets."""
+    return sorted({name.split("/")[1] for name in files if name.startswith("golden/") and name.count("/") > 1})
+
+
+def read_folder(files: Mapping[str, bytes], manifest: Manifest, folder: str) -> list[GoldenCase]:
+    """The golden cases of one folder.
+
+    Raises:
+        ManifestError: a case cannot be read, or is no call of this operator.
+    """
+    where = f"{manifest.name}/golden/{folder}"
+    try:
+        model = onnx.load_model_from_string(files[f"golden/{folder}/model.onnx"])
+        return list(_cases(files, manifest, folder, model))
+    except KeyError as error:
+        raise ManifestError([Problem(where, f"there is no {error.args[0]}")]) from error
+    except ManifestError:
+        raise
+    except Exception as error:
+        raise ManifestError([Problem(where, f"cannot be read: {error}")]) from error
+
+
+def stray_files(files: Collection[str]) -> list[str]:
+    """What is under `golden/` and belongs to no case."""
+    return sorted(name for name in files if name.startswith("golden/") and not _PLACE.fullmatch(name))
 
 
 def _cases(files: Mapping[str, bytes], manifest: Manifest, folder: str, model: onnx.ModelProto) -> Iterator[GoldenCase]:
@@ -76,9 +97,10 @@ def _cases(files: Mapping[str, bytes], manifest: Manifest, folder: str, model: o
     except RunError as error:
         raise ManifestError([Problem(where, str(error))]) from error
     fed = [value.name for value in model.graph.input]
-    for data_set in sorted(
-        {name.split("/")[2] for name in files if name.startswith(f"golden/{folder}/test_data_set_")}
-    ):
+    data_sets = sorted({name.split("/")[2] for name in files if name.startswith(f"golden/{folder}/test_data_set_")})
+    if not data_sets:
+        raise ManifestError([Problem(where, "holds no test_data_set_0")])
+    for data_set in data_sets:
         base = f"golden/{folder}/{data_set}"
         stored = {name: _tensor(files[f"{base}/input_{i}.pb"]) for i, name in enumerate(fed)}
         inputs = tuple(stored[name] if name else None for name in node.input)

@@ -21,6 +21,7 @@ from pydantic_core import ErrorDetails
 
 from hfreg.digests import tree_digest
 from hfreg.errors import ManifestError, Problem
+from hfreg.ops.golden import golden_folders, stray_files
 from hfreg.ops.manifest import FORMS, Manifest
 from hfreg.ops.manifest_checks import check_manifest
 from hfreg.ops.signature import Signature, signatures
@@ -147,7 +148,19 @@ def _walk(root: Path) -> Iterator[Path]:
 
 
 def load_package(root: Path) -> OpPackage:
-    """Load and check the package in a folder.
+    """Load the package in a folder, and check its manifest and its files.
+
+    Raises:
+        ManifestError: with every problem that was found.
+    """
+    package = read_package(root)
+    if problems := list(check_files(package)):
+        raise ManifestError(problems)
+    return package
+
+
+def read_package(root: Path) -> OpPackage:
+    """Load the package in a folder and check its manifest, but not yet the files around it.
 
     Raises:
         ManifestError: with every problem that was found.
@@ -164,11 +177,13 @@ def load_package(root: Path) -> OpPackage:
         text = files[MANIFEST].decode()
     except UnicodeDecodeError as error:
         raise ManifestError([Problem(str(path), "not UTF-8 text")]) from error
-    package = OpPackage(root, load_manifest(text, _display(path)), files)
-    problems = list(check_files(package))
-    if problems:
-        raise ManifestError(problems)
-    return package
+    return OpPackage(root, load_manifest(text, _display(path)), files)
+
+
+def manifest_line(package: OpPackage, *path: str | int) -> str:
+    """Where a key of the manifest stands, as `op.toml:12`."""
+    lines = key_lines(package.files[MANIFEST].decode())
+    return f"{_display(package.root / MANIFEST)}:{line_of(lines, path)}"
 
 
 def _display(path: Path) -> str:
@@ -183,7 +198,8 @@ def check_files(package: OpPackage) -> Iterator[Problem]:
     """Problems of the files around the manifest."""
     root, manifest, files = package.root, package.manifest, package.files
     if root.name != manifest.name:
-        yield Problem(_display(root / MANIFEST), f"the folder is called {root.name!r}, the operator {manifest.name!r}")
+        message = f"the folder is called {root.name!r}, the operator {manifest.name!r}"
+        yield Problem(manifest_line(package, "name"), message)
     yield from _check_function(package, "reference.py", manifest.name, is_required=True)
     yield from _check_function(package, "semantics.py", manifest.name, is_required=not manifest.languages)
     if manifest.accuracy.bound in ("E3", "E5"):
@@ -191,12 +207,16 @@ def check_files(package: OpPackage) -> Iterator[Problem]:
     for name, language in manifest.languages.items():
         for source in language.sources:
             if source not in files:
-                yield Problem(_display(root / MANIFEST), f"languages.{name}: there is no file {source}")
+                yield Problem(manifest_line(package, "languages", name), f"there is no file {source}")
     entry = re.compile(rf"^#.*(?<![\w.+-])v?{re.escape(manifest.version)}(?![\w.+-])", re.MULTILINE)
     if not entry.search(files.get("CHANGELOG.md", b"").decode(errors="replace")):
         yield Problem(_display(root / "CHANGELOG.md"), f"has no entry for version {manifest.version}")
-    if not any(name.startswith("golden/") and name.endswith("/model.onnx") for name in files):
+    if not golden_folders(files):
         yield Problem(_display(root / "golden"), "holds no golden test (golden/<case>/model.onnx)")
+    for name in stray_files(files):
+        yield Problem(
+            _display(root / name), "is no part of a golden test (model.onnx, test_data_set_0/input_0.pb, ...)"
+        )
 
 
 def _check_function(package: OpPackage, file: str, function: str, *, is_required: bool) -> Iterator[Problem]:

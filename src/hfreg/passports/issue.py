@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -208,6 +207,8 @@ def kernel_record(findings: KernelFindings) -> KernelRecord:
         verdict=evaluation.verdict if evaluation else "not_run",
         nonce=evaluation.nonce if evaluation else "",
         seed=evaluation.seed if evaluation else "",
+        threads=evaluation.threads if evaluation else None,
+        evaluated_on=evaluation.evaluated_on or None if evaluation else None,
         data_sets=[_data_set_record(result) for result in evaluation.data_sets] if evaluation else [],
         performance=list(findings.performance),
         notes=kernel.notes,
@@ -231,12 +232,3 @@ def _data_set_record(result: DataSetResult) -> DataSetRecord:
 def _rounded(value: float) -> float:
     """Six significant digits: what a measurement is worth, and what keeps a passport readable."""
     return float(f"{value:.6g}")
-
-
-def summarize_findings(findings: Sequence[KernelFindings]) -> dict[str, int]:
-    """How many kernels ended with which verdict."""
-    counts: dict[str, int] = {}
-    for entry in findings:
-        verdict = kernel_record(entry).verdict
-        counts[verdict] = counts.get(verdict, 0) + 1
-    return counts

@@ -20,7 +20,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from hfreg.digests import short
-from hfreg.errors import VerificationError
+from hfreg.errors import UntrustedKeyError, VerificationError
 from hfreg.passports.bundle import parse_bundle
 from hfreg.passports.dsse import IN_TOTO_TYPE, pae, statement_digest
 from hfreg.passports.keys import TrustedKeys
@@ -70,12 +70,13 @@ def verify_bundle(data: bytes, trusted: TrustedKeys, *, where: str) -> VerifiedS
         where: what to call the bundle in messages.
 
     Raises:
-        VerificationError: a check fails; the message says which one and why.
+        UntrustedKeyError: the key is none of those that count.
+        VerificationError: another check fails; the message says which one and why.
     """
     signed = parse_bundle(data, where=where)  # 1
     key = trusted.keys.get(signed.hint)  # 2
     if key is None:
-        raise VerificationError(
+        raise UntrustedKeyError(
             f"signed with the key {signed.hint}, which is not trusted here",
             where=where,
             hint="get the publisher's public key from a place that you trust, and pass it with --key or put it into "

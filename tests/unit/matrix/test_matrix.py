@@ -261,9 +261,24 @@ def test_the_matrix_of_a_registry_has_its_verified_cells(root: Path) -> None:
     assert decision.cell.serving.digest == signing.digest(b"kernel/sample/float32/x86_64-v3")
 
 
-def test_a_passport_that_does_not_verify_stops_the_matrix(root: Path) -> None:
-    with pytest.raises(VerificationError, match="is not trusted here"):
-        Matrix.open(root, trusted=TrustedKeys({"other": next(iter(signing.TRUSTED.keys.values()))}))
+def test_a_version_whose_signer_is_not_trusted_is_left_out_and_said_so(root: Path) -> None:
+    found = Matrix.open(root, trusted=TrustedKeys({"other": next(iter(signing.TRUSTED.keys.values()))}))
+    assert found.cells == []
+    assert list(found.left_out) == ["sample@1.0.0"]
+    assert "is not trusted here" in found.left_out["sample@1.0.0"]
+    assert found.resolve(request(), V3).cell is None
+    (entry,) = export_matrix(found)["leftOut"]
+    assert entry["reference"] == "sample@1.0.0"
+
+
+def test_a_stranger_in_the_registry_takes_nothing_from_the_others(root: Path) -> None:
+    stranger = publishing.load(name="other")
+    artifact = publishing.artifact_of(stranger)
+    Registry(root).publish(artifact, publishing.passports_of(artifact, key=signing.STRANGER))
+    found = Matrix.open(root, trusted=signing.TRUSTED)
+    assert list(found.left_out) == ["other@1.0.0"]
+    assert {cell.operator for cell in found.cells} == {"sample"}
+    assert any(cell.state == "verified" for cell in found.cells)
 
 
 def test_trusting_nobody_is_not_the_same_as_asking_for_the_machines_keys(
@@ -271,8 +286,7 @@ def test_trusting_nobody_is_not_the_same_as_asking_for_the_machines_keys(
 ) -> None:
     monkeypatch.setattr("hfreg.matrix.matrix.trusted_keys", lambda: signing.TRUSTED)
     assert Matrix.open(root).cells
-    with pytest.raises(VerificationError, match="is not trusted here"):
-        Matrix.open(root, trusted=TrustedKeys({}))
+    assert Matrix.open(root, trusted=TrustedKeys({})).cells == []
 
 
 def test_whoever_can_write_the_registry_cannot_make_a_kernel_serve_another_operator(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from hfreg.arrays import Array
 from hfreg.errors import ManifestError
 from hfreg.ops.check import check_package
 from hfreg.ops.golden import write_golden
-from hfreg.ops.package import OpPackage, load_package
+from hfreg.ops.package import OpPackage, load_package, read_package
 from unit import samples
 
 ZEROS = np.zeros((2, 3), np.float32)
@@ -31,6 +32,29 @@ def problems(made: OpPackage) -> list[str]:
     with pytest.raises(ManifestError) as caught:
         check_package(made)
     return [str(problem) for problem in caught.value.problems]
+
+
+def test_files_golden_cases_and_workloads_are_reported_together(tmp_path: Path) -> None:
+    workload = '[[workloads]]\nname = "bad"\nshapes = { a = [2, 3], b = [3, 2] }\nreason = "none"\n'
+    made = package(tmp_path, samples.BROADCAST + workload, [ZEROS, ZEROS, None], ZEROS)
+    (made.root / "golden" / "only" / "model.onnx").unlink()
+    (made.root / "golden" / "notes.txt").write_text("not a case")
+    (made.root / "CHANGELOG.md").unlink()
+    found = "\n".join(problems(read_package(made.root)))
+    for expected in (
+        "CHANGELOG.md: has no entry",
+        "notes.txt: is no part of a golden test",
+        "sample/golden/only: there is no golden/only/model.onnx",
+        "workload bad",
+    ):
+        assert expected in found
+
+
+def test_a_model_without_data_is_no_golden_case(tmp_path: Path) -> None:
+    made = package(tmp_path, samples.UNARY, [ZEROS], ZEROS)
+    for path in (made.root / "golden" / "only" / "test_data_set_0").iterdir():
+        path.unlink()
+    assert problems(read_package(made.root)) == ["sample/golden/only: holds no test_data_set_0"]
 
 
 def test_the_golden_cases_of_a_right_package_are_counted(tmp_path: Path) -> None:
@@ -68,5 +92,5 @@ def test_a_workload_is_a_call_of_the_operator(tmp_path: Path) -> None:
     workload = '[[workloads]]\nname = "bad"\nshapes = { a = [2, 3], b = [3, 2] }\nreason = "none"\n'
     found = problems(package(tmp_path, samples.BROADCAST + workload, [ZEROS, ZEROS, None], ZEROS))
     assert len(found) == 1
-    assert found[0].startswith("sample/op.toml: workload bad: ")
+    assert re.search(r"sample/op\.toml:\d+: workload bad: ", found[0])
     assert "b has shape [3, 2], expected [i...]" in found[0]

@@ -221,7 +221,7 @@ C = (manifest_text(UNARY) + '[languages.c]\nsources = ["c/a.c", "c/b.c"]\n').enc
             {"op.toml": E5, "reference.py": b"def sample(x): ...\ndef error_scale(x, *, expect): ...\n"},
             {"reference.py:2": "error_scale takes 'expect', which is no attribute in op.toml"},
         ),
-        ({"op.toml": C, "c/a.c": b""}, {"op.toml": "languages.c: there is no file c/b.c"}),
+        ({"op.toml": C, "c/a.c": b""}, {"op.toml:25": "there is no file c/b.c"}),
         ({"op.toml": C, "c/a.c": b"", "c/b.c": b"", "semantics.py": None}, {}),
         ({"CHANGELOG.md": None}, {"CHANGELOG.md": "has no entry for version 1.0.0"}),
         ({"CHANGELOG.md": b"## 0.9.0\n"}, {"CHANGELOG.md": "has no entry for version 1.0.0"}),
@@ -257,12 +257,12 @@ def test_a_heading_of_the_change_log_names_the_version(tmp_path: Path, entry: st
 
 def test_the_folder_has_the_name_of_the_operator(tmp_path: Path) -> None:
     root = write_files(tmp_path / "other", FILES)
-    assert problems(root) == {"op.toml": "the folder is called 'other', the operator 'sample'"}
+    assert problems(root) == {"op.toml:2": "the folder is called 'other', the operator 'sample'"}
 
 
 def test_all_problems_of_the_files_are_reported_at_once(tmp_path: Path) -> None:
     root = write_files(tmp_path / "other", {"op.toml": FILES["op.toml"], "reference.py": b"("})
-    assert set(problems(root)) == {"op.toml", "reference.py:1", "semantics.py", "CHANGELOG.md", "golden"}
+    assert set(problems(root)) == {"op.toml:2", "reference.py:1", "semantics.py", "CHANGELOG.md", "golden"}
 
 
 def test_paths_are_shown_as_a_user_in_this_folder_would_write_them(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

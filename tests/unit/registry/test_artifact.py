@@ -90,7 +90,7 @@ def test_the_order_in_which_kernels_were_built_does_not_matter() -> None:
         publishing.artifact_of(publishing.load(version="1.0.1"), [V3, V4]),
         publishing.artifact_of(publishing.load(name="other"), [V3, V4]),
         publishing.artifact_of(publishing.load(extra={"notes.md": b""}), [V3, V4]),
-        publishing.artifact_of(publishing.load(extra={"golden/a/notes.md": b""}), [V3, V4]),
+        publishing.artifact_of(publishing.load(extra={"golden/a/test_data_set_0/input_9.pb": b""}), [V3, V4]),
         make_artifact(PACKAGE, publishing.kernels_of(PACKAGE, V3, V4), {}),
     ],
     ids=["targets", "kernels", "version", "name", "source", "golden tests", "runtimes"],

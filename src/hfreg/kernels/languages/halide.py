@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hfreg.errors import BuildError, RunError
+from hfreg.errors import BuildError, MachineError, RunError
 from hfreg.kernels.conditions import check_condition
 from hfreg.kernels.languages.base import Compiled, Recipe
 from hfreg.kernels.toolchain import Tool, compile_c, halide
@@ -91,6 +92,8 @@ class Halide:
                 raise BuildError(error, where=where)
             case Message(body):
                 return _checked(body, where)
+            case Exited(os.EX_OSERR, _, stderr):
+                raise MachineError(stderr, where=where)
             case Exited(status, _, stderr):
                 raise BuildError(f"the compiler ended with status {status}\n{stderr}", where=where)
             case Killed(_, stderr):

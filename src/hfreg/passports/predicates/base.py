@@ -56,8 +56,3 @@ Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 def format_time(moment: datetime) -> str:
     """An aware time as the predicates write it."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def parse_time(text: str) -> datetime:
-    """The inverse of `format_time`."""
-    return datetime.fromisoformat(text)

@@ -8,25 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from hfreg.evaluation.verdicts import Verdict
 from hfreg.passports.predicates.base import Digest, PredicateModel, Timestamp
 
 VERIFICATION_TYPE = "https://hfreg.dev/operator-verification/v1"
 
-KernelVerdict = Literal[
-    "passed",
-    "wrong_result",
-    "unwritten_output",
-    "out_of_bounds_write",
-    "input_modified",
-    "not_repeatable",
-    "reported_error",
-    "crashed",
-    "timed_out",
-    "reference_failed",
-    "not_reached",
-    "not_built",
-    "not_run",
-]
+KernelVerdict = Literal[Verdict, "not_built", "not_run"]
 """How a kernel ended. Only `passed` is good; `not_run` says that this machine cannot run the target."""
 
 
@@ -147,6 +134,10 @@ class KernelRecord(PredicateModel):
     """Revealed with the result: the cases could not be known when the kernel was built."""
     seed: str = ""
     """SHA-256 of `<kernel digest>/<nonce>`: what the random cases were drawn from."""
+    threads: int | None = None
+    """Threads that the calls of the data sets ran on."""
+    evaluated_on: Timestamp | None = None
+    """When; before the rest where the evaluation of the same kernel by the same evaluator was recalled."""
     data_sets: list[DataSetRecord] = []
     performance: list[PerformanceRecord] = []
     notes: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Build and evaluate the kernels of a package: what `hfreg test` and the pipeline share."""
+"""Build the kernels of a package and examine them: what `hfreg test` and the pipeline share."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hfreg.ci.plan import plan
-from hfreg.errors import BuildError
 from hfreg.evaluation.evaluate import Failure, KernelEvaluation
 from hfreg.evaluation.store import evaluate_or_recall
 from hfreg.kernels.artifact import Kernel, KernelKey
-from hfreg.kernels.build import Failed, build_kernel
+from hfreg.kernels.build import Failed, build_all
 from hfreg.kernels.targets import Target, target
 from hfreg.ops.package import OpPackage
 from hfreg.ops.reference import Reference
@@ -70,15 +69,15 @@ class Finding:
         return {**record.model_dump(mode="json", by_alias=True), "target": self.key.target, "reason": self.reason}
 
 
-def examine(
+def build(
     package: OpPackage,
     targets: Sequence[Target],
     languages: Sequence[str],
     *,
     jobs: int,
     progress: StartProgress = lambda _: lambda _: None,
-) -> list[Finding]:
-    """Build and evaluate every kernel of a package, several at a time.
+) -> list[Kernel | Failed]:
+    """Build every kernel of a package, several at a time.
 
     Args:
         package: the op package.
@@ -88,26 +87,45 @@ def examine(
         progress: told of every kernel that is done.
 
     Raises:
-        MachineError: a tool is missing, or the runner does not start.
+        MachineError: a tool is missing, or the machine ended it.
     """
     keys = plan(package, targets, languages)
-    nonce = secrets.token_hex(16)
-    step = progress(len(keys))
+    return build_all(package, keys, jobs=jobs, progress=progress(len(keys)))
 
-    def work(key: KernelKey) -> Finding:
-        finding = _examine(package, key, reference, nonce)
-        step(f"{key.slug} {finding.verdict}")
+
+def examine(
+    package: OpPackage,
+    built: Sequence[Kernel | Failed],
+    *,
+    jobs: int,
+    progress: StartProgress = lambda _: lambda _: None,
+) -> list[Finding]:
+    """Evaluate kernels of a package, several at a time.
+
+    Args:
+        package: the op package.
+        built: its kernels, as `build` gives them.
+        jobs: how many kernels at a time.
+        progress: told of every kernel that is done.
+
+    Raises:
+        MachineError: the runner does not start.
+    """
+    nonce = secrets.token_hex(16)
+    step = progress(len(built))
+
+    def work(kernel: Kernel | Failed) -> Finding:
+        finding = _examine(package, kernel, reference, nonce)
+        step(f"{kernel.key.slug} {finding.verdict}")
         return finding
 
     with Reference(package) as reference, ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(work, keys))
+        return list(pool.map(work, built))
 
 
-def _examine(package: OpPackage, key: KernelKey, reference: Reference, nonce: str) -> Finding:
-    try:
-        kernel = build_kernel(package, key)
-    except BuildError as error:
-        return Finding(Failed(key, error), None, str(error))
-    if reason := target(key.target).why_not_here():
+def _examine(package: OpPackage, kernel: Kernel | Failed, reference: Reference, nonce: str) -> Finding:
+    if isinstance(kernel, Failed):
+        return Finding(kernel, None, str(kernel.error))
+    if reason := target(kernel.key.target).why_not_here():
         return Finding(kernel, None, f"unsupported here: {reason}")
     return Finding(kernel, evaluate_or_recall(package, kernel, reference, nonce=nonce))
