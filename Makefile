@@ -51,8 +51,8 @@ layers: $(VENV)/.dev ## check that no layer imports a higher one
 	lint-imports
 
 format: $(VENV)/.dev ## put code in style
-	ruff check --fix
 	ruff format
+	ruff check --fix
 
 lock: $(VENV)/.dev ## lock the requirements again (ARGS=--upgrade for newer ones)
 	python tools/lock.py $(ARGS)

@@ -234,19 +234,26 @@ def _start(
     stderr: int | IO[bytes],
     pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    try:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            cwd=cwd,
-            env=dict(env),
-            start_new_session=True,
-            pass_fds=pass_fds,
-        )
-    except OSError as error:
-        raise MachineError(f"cannot start {command[0]}: {error.strerror}", hint="is it installed?") from error
+    for pause_s in (0.1, 1.0, None):
+        try:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                cwd=cwd,
+                env=dict(env),
+                start_new_session=True,
+                pass_fds=pass_fds,
+            )
+        except BlockingIOError as error:  # no process to be had at the moment
+            if pause_s is None:
+                hint = "the machine runs too many processes; try again with fewer --jobs"
+                raise MachineError(f"cannot start {command[0]}: {error.strerror}", hint=hint) from error
+            time.sleep(pause_s)
+        except OSError as error:
+            raise MachineError(f"cannot start {command[0]}: {error.strerror}", hint="is it installed?") from error
+    raise AssertionError
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

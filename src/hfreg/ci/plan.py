@@ -41,6 +41,19 @@ def chosen_languages(package: OpPackage, language: str | None) -> tuple[str, ...
     return (language,)
 
 
+def packages_in(packages: Sequence[OpPackage], language: str | None) -> list[OpPackage]:
+    """The packages that have kernels in a language.
+
+    Raises:
+        UsageError: none has.
+    """
+    found = [package for package in packages if language in (None, *package.languages)]
+    if packages and not found:
+        known = sorted({name for package in packages for name in package.languages})
+        raise UsageError(f"no kernels in the language {language!r}", hint=f"there are: {', '.join(known)}")
+    return found
+
+
 def plan(package: OpPackage, targets: Sequence[Target], languages: Sequence[str]) -> list[KernelKey]:
     """The kernels of a package, in the order of targets, languages, classes and types."""
     return [key for goal in targets for key in plan_kernels(package.manifest, tuple(languages), goal.name)]

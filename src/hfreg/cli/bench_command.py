@@ -41,13 +41,13 @@ def command(
 ) -> None:
     """Measure, and print a table with the geometric means of the ratios."""
     from hfreg.ci.bench import Effort, run_benchmarks
-    from hfreg.ci.plan import chosen_targets
+    from hfreg.ci.plan import chosen_targets, packages_in
     from hfreg.errors import MachineError
     from hfreg.kernels.targets import host_targets
     from hfreg.ops.package import load_package
     from hfreg.progress import Progress
 
-    packages = [load_package(folder) for folder in package_folders(paths)]
+    packages = packages_in([load_package(folder) for folder in package_folders(paths)], language)
     goals = chosen_targets(targets) if targets else host_targets()
     for goal in goals:
         if reason := goal.why_not_here():

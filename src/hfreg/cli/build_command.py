@@ -35,12 +35,12 @@ def command(
     as_json: bool,
 ) -> None:
     """Build, and say what came of it."""
-    from hfreg.ci.plan import chosen_languages, chosen_targets, plan
+    from hfreg.ci.plan import chosen_languages, chosen_targets, packages_in, plan
     from hfreg.kernels.build import build_all
     from hfreg.ops.package import load_package
     from hfreg.progress import Progress
 
-    packages = [load_package(folder) for folder in package_folders(paths)]
+    packages = packages_in([load_package(folder) for folder in package_folders(paths)], language)
     goals = chosen_targets(targets)
     report: list[dict[str, Any]] = []
     for package in packages:
@@ -65,7 +65,8 @@ def _entry(built: Any, output: Path | None) -> dict[str, Any]:
         return entry | {"error": str(built.error)}
     if output:
         output.mkdir(parents=True, exist_ok=True)
-        (output / built.key.slug).write_bytes(built.content)
+        suffix = "wasm" if built.content.startswith(b"\0asm") else "so"
+        (output / f"{built.key.slug}.{suffix}").write_bytes(built.content)
     return entry | {"digest": built.digest, "bytes": len(built.content), "notes": built.notes}
 
 

@@ -23,6 +23,7 @@ _COMMANDS = {
     "publish": "Build, test, measure, sign and publish op packages.",
     "list": "List what is published.",
     "show": "Show a published op version.",
+    "key": "Print this machine's public key, for those who are to trust it.",
     "verify": "Verify passports, or a bundle in a file.",
     "matrix": "Export the compatibility matrix, or write its pages.",
     "coverage": "How much of an ONNX model a target covers, and what is missing.",

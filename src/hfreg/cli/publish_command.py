@@ -53,7 +53,7 @@ def command(
     goals = chosen_targets(targets)
     key, is_new = load_or_create_signing_key(signing_key_path())
     if is_new:
-        click.echo(f"made a signing key: {signing_key_path()} (its public half: {key.public.hint})", err=True)
+        click.echo(f"made a signing key: {signing_key_path()} (`hfreg key` prints its public half)", err=True)
     pipeline = Pipeline(
         registry=Registry.open(registry),
         signer=LocalSigner(key),

@@ -28,10 +28,10 @@ from hfreg.cli.options import (
 def command(paths: tuple[Path, ...], targets: tuple[str, ...], language: str | None, jobs: int, as_json: bool) -> None:
     """Evaluate, and say which kernels passed."""
     from hfreg.ci.examine import Finding, build, examine
-    from hfreg.ci.plan import chosen_languages, chosen_targets
+    from hfreg.ci.plan import chosen_languages, chosen_targets, packages_in
     from hfreg.ops.package import load_package
 
-    packages = [load_package(folder) for folder in package_folders(paths)]
+    packages = packages_in([load_package(folder) for folder in package_folders(paths)], language)
     goals = chosen_targets(targets)
     found: list[Finding] = []
     for package in packages:

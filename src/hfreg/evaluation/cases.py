@@ -29,3 +29,10 @@ class Case:
     @property
     def label(self) -> str:
         return f"{self.data_set}/{self.name}"
+
+    @property
+    def call(self) -> str:
+        """Shapes and attributes, for people: `[3, 5], none; axis=1`."""
+        shapes = ", ".join("none" if array is None else str(list(array.shape)) for array in self.inputs)
+        attributes = " ".join(f"{name}={value}" for name, value in self.attributes.items())
+        return f"{shapes}; {attributes}" if attributes else shapes

@@ -297,6 +297,10 @@ def summarize(results: list[CaseResult], nonce: str, seed: str) -> KernelEvaluat
     return KernelEvaluation(verdict, summaries, nonce, seed)
 
 
+def _told(result: CaseResult) -> str:
+    return f"{result.detail}; called with {result.case.call}" if result.case.call else result.detail
+
+
 def _summary(name: str, results: list[CaseResult]) -> DataSetResult:
     comparisons = [result.comparison for result in results if result.comparison is not None]
     failed = [result for result in results if result.verdict != "passed"]
@@ -310,5 +314,5 @@ def _summary(name: str, results: list[CaseResult]) -> DataSetResult:
         max_ulp=max((c.max_ulp for c in comparisons), default=0.0),
         rms_ulp=float(np.sqrt(sum(c.sum_squares_ulp for c in comparisons) / max(1, elements))),
         bias_ulp=sum(c.sum_ulp for c in comparisons) / max(1, elements),
-        failures=tuple(Failure(r.case.label, r.verdict, r.detail) for r in failed[:MAX_REPORTED]),
+        failures=tuple(Failure(r.case.label, r.verdict, _told(r)) for r in failed[:MAX_REPORTED]),
     )

@@ -110,8 +110,8 @@ def _attribute(spec: Attribute, rng: Generator) -> AttributeValue:
         return _number(spec, rng)
     if spec.type == "float":
         default = float(spec.default or 0.0)  # type: ignore[arg-type]
-        near = [value for value in (default, default / 2, default * 2) if not value_problem(spec, value)]
-        return float(rng.choice(spec.allowed or near))
+        near = (default, default / 2, default * 2, 1.0, -0.5)
+        return float(rng.choice(spec.allowed or [value for value in near if not value_problem(spec, value)]))
     assert spec.default is not None
     return spec.default
 

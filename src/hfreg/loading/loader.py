@@ -37,7 +37,7 @@ def load(
         reference: `name`, `name@1.2.0`, `name@^1` or `name@~1.2`.
         registry: the registry's folder; by default `$HFREG_REGISTRY`, or hfreg's data folder.
         target: the target's name; by default the best one that this machine runs and that has verified kernels.
-        language: the kernel language; by default the first of the package's languages that passed.
+        language: the kernel language; by default that of the fastest kernel that passed.
         threads: threads that a call may use, the caller's included; by default `$HFREG_NUM_THREADS`, or all CPUs.
         trusted: the keys that count; by default this machine's own and those in the folder `trusted/`.
 

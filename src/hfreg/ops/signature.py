@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -166,7 +167,7 @@ class Signature:
 
 
 def complete_attributes(manifest: Manifest, given: Mapping[str, AttributeValue]) -> Attributes:
-    """Check given attributes and add the defaults of the others.
+    """Check given attributes and add the defaults of the others; floats are rounded to float32, as ONNX has them.
 
     Raises:
         RunError: an attribute is unknown, missing, or has a value that the package does not serve.
@@ -184,7 +185,12 @@ def complete_attributes(manifest: Manifest, given: Mapping[str, AttributeValue])
         if attribute.default is None:
             raise RunError(f"{manifest.name} needs the attribute {name!r}")
         complete[name] = attribute.default
-    return complete
+    return {name: _rounded(manifest.attributes[name], value) for name, value in complete.items()}
+
+
+def _rounded(attribute: Attribute, value: AttributeValue) -> AttributeValue:
+    """A value of type float as ONNX has it: in float32."""
+    return ctypes.c_float(value).value if attribute.type == "float" and isinstance(value, (int, float)) else value
 
 
 def signatures(manifest: Manifest) -> tuple[Signature, ...]:

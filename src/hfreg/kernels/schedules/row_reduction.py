@@ -40,6 +40,9 @@ def _stored_maps(graph: Graph) -> list[Tensor]:
 def _along(graph: Graph, target: ScheduleTarget) -> None:
     """[.., n]: rows in blocks; reductions and costly maps are computed row by row, and stay in the cache."""
     out, axes, reductions = graph.out.func, graph.out.kept(), graph.of_kind(Reduction)
+    if not axes:
+        _to_scalar(graph, target)
+        return
     x, width = var(axes[-1]), 2 * target.vector
     is_whole = len(axes) == len(reductions[0].operands[0].kept())  # else one value for each row
     row, rows = (var(axes[-2]) if is_whole and len(axes) > 1 else x), var("rows")
@@ -58,6 +61,14 @@ def _along(graph: Graph, target: ScheduleTarget) -> None:
         if len(stage.kept()) == len(axes) and stage.kept()[-1] == axes[-1]:
             stage.func.hoist_storage(out, rows)
             vectorize_whole(stage.func, x, width, stage.extent(-1))
+
+
+def _to_scalar(graph: Graph, target: ScheduleTarget) -> None:
+    """One value of everything."""
+    for stage in graph.of_kind(Reduction):
+        reduce_over_lanes(stage, lambda func: func.compute_root(), target.vector)
+    for stage in _stored_maps(graph):
+        stage.func.compute_root()
 
 
 def _across(graph: Graph, target: ScheduleTarget) -> None:
