@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import secrets
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,22 @@ from pathlib import Path
 from hfreg.errors import MachineError
 
 TEMPORARY_PREFIX = ".tmp-"
+
+
+def read_plain(path: Path, *, limit: int) -> bytes:
+    """Read a file that somebody else may have put there: no pipe or device is waited for, and memory has a bound.
+
+    Raises:
+        OSError: it is not there, no plain file, or larger than `limit` bytes.
+    """
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a plain file")
+        content = file.read(limit + 1) if status.st_size <= limit else b""
+        if (size := max(status.st_size, len(content))) > limit:
+            raise OSError(errno.EFBIG, f"it has {size} bytes, expected at most {limit}")
+        return content
 
 
 def write_atomic(path: Path, content: bytes, *, mode: int = 0o644, sync: bool = True) -> None:

@@ -10,12 +10,13 @@ Invariants:
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hfreg.digests import is_digest, sha256
 from hfreg.errors import RegistryError
-from hfreg.files import TEMPORARY_PREFIX, locked, remove_leftovers, sync_folder, write_atomic, writing
+from hfreg.files import TEMPORARY_PREFIX, locked, read_plain, remove_leftovers, sync_folder, write_atomic, writing
 from hfreg.registry import media_types
 from hfreg.registry.oci import EMPTY_CONFIG, Descriptor, Manifest, dump_index, parse_index
 
@@ -23,7 +24,10 @@ LAYOUT_FILE = "oci-layout"
 LAYOUT_CONTENT = b'{"imageLayoutVersion":"1.0.0"}'
 INDEX_FILE = "index.json"
 LOCK_FILE = ".hfreg-lock"
-MAX_DOCUMENT_BYTES = 64 << 20
+MAX_INDEX_BYTES = 64 << 20
+MAX_BLOB_BYTES = {media_types.MANIFEST: 4 << 20, media_types.EMPTY: len(EMPTY_CONFIG)}
+"""The largest blob by media type; 4 MiB is what registries accept of a manifest (OCI distribution specification)."""
+MAX_OTHER_BLOB_BYTES = 128 << 20
 
 
 class Layout:
@@ -43,7 +47,7 @@ class Layout:
             RegistryError: the folder holds no layout, or the index is damaged.
         """
         path, marker = self.root / INDEX_FILE, self.root / LAYOUT_FILE
-        if not path.exists():
+        if not os.path.lexists(path):
             if any(not blob.name.startswith(TEMPORARY_PREFIX) for blob in self._blobs.glob("*")):
                 raise RegistryError("is missing, but there are blobs", where=str(path))
             return ()
@@ -53,9 +57,7 @@ class Layout:
 
     def _read(self, path: Path) -> bytes:
         try:
-            if path.stat().st_size > MAX_DOCUMENT_BYTES:
-                raise RegistryError("larger than any document of a registry", where=str(path))
-            return path.read_bytes()
+            return read_plain(path, limit=MAX_INDEX_BYTES)
         except OSError as error:
             raise RegistryError(f"cannot be read: {error.strerror}", where=str(path)) from error
 
@@ -63,21 +65,22 @@ class Layout:
         """The content that a descriptor names.
 
         Raises:
-            RegistryError: it is not there, or it is other content.
+            RegistryError: it is not there, it is other content, or it is larger than any of its kind.
         """
         path = self._path(descriptor.digest)
-        what = descriptor.title or descriptor.media_type
+        what = f"the blob of {descriptor.title or descriptor.media_type}"
+        if descriptor.size > MAX_BLOB_BYTES.get(descriptor.media_type, MAX_OTHER_BLOB_BYTES):
+            raise RegistryError(f"{what} has {descriptor.size} bytes, more than any of its kind", where=str(path))
         try:
-            size = path.stat().st_size
-            content = path.read_bytes() if size == descriptor.size else b""
+            content = read_plain(path, limit=descriptor.size)
         except FileNotFoundError:
-            raise RegistryError(f"the blob of {what} is missing", where=str(path)) from None
+            raise RegistryError(f"{what} is missing", where=str(path)) from None
         except OSError as error:
-            raise RegistryError(f"the blob of {what} cannot be read: {error.strerror}", where=str(path)) from error
-        if size != descriptor.size:
-            raise RegistryError(f"the blob of {what} has {size} bytes instead of {descriptor.size}", where=str(path))
+            raise RegistryError(f"{what} cannot be read: {error.strerror}", where=str(path)) from error
+        if len(content) != descriptor.size:
+            raise RegistryError(f"{what} has {len(content)} bytes instead of {descriptor.size}", where=str(path))
         if (digest := sha256(content)) != descriptor.digest:
-            raise RegistryError(f"the blob of {what} was changed: its digest is now {digest}", where=str(path))
+            raise RegistryError(f"{what} was changed: its digest is now {digest}", where=str(path))
         return content
 
     def manifest(self, entry: Descriptor) -> Manifest:
@@ -129,7 +132,14 @@ class Layout:
         with writing(self._blobs):
             for content in (*contents, EMPTY_CONFIG):
                 path = self._path(sha256(content))
-                if not path.exists() or path.read_bytes() != content:
+                if not _holds(path, content):
                     write_atomic(path, content, sync=False)
             sync_folder(self._blobs)
         write_atomic(self.root / INDEX_FILE, dump_index([*self.index(), *entries]))
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        return read_plain(path, limit=len(content)) == content
+    except OSError:
+        return False

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -113,11 +114,14 @@ def test_an_empty_layout_is_made_ready_by_its_first_writer(layout: Layout) -> No
         (lambda path: path.write_bytes(b"contend"), "was changed: its digest is now sha256:"),
         (lambda path: path.write_bytes(b"conten"), "has 6 bytes instead of 7"),
         (lambda path: path.write_bytes(b""), "has 0 bytes instead of 7"),
-        (lambda path: path.write_bytes(b"content" * 9), "has 63 bytes instead of 7"),
+        (lambda path: path.write_bytes(b"content" * 9), "has 63 bytes, expected at most 7"),
         (lambda path: (path.unlink(), path.mkdir()), "the blob of application/x"),
         (lambda path: (path.unlink(), path.symlink_to("nowhere")), "the blob of application/x is missing"),
+        (lambda path: (path.unlink(), os.mkfifo(path)), "not a plain file"),
+        (lambda path: (path.unlink(), path.symlink_to("/dev/zero")), "not a plain file"),
+        (lambda path: os.truncate(path, 1 << 40), "has 1099511627776 bytes, expected at most 7"),
     ],
-    ids=["missing", "changed", "shorter", "empty", "longer", "folder", "broken link"],
+    ids=["missing", "changed", "shorter", "empty", "longer", "folder", "broken link", "pipe", "device", "1 TiB"],
 )
 def test_a_blob_is_hashed_on_every_read(layout: Layout, damage: Callable[[Path], object], message: str) -> None:
     manifest = add(layout, b"content")
@@ -173,8 +177,49 @@ def test_a_document_that_is_too_large_is_not_read(layout: Layout) -> None:
     add(layout, b"content")
     with (layout.root / INDEX_FILE).open("r+b") as file:
         file.truncate((64 << 20) + 1)  # a sparse file
-    with pytest.raises(RegistryError, match="larger than any document of a registry"):
+    with pytest.raises(RegistryError, match="it has 67108865 bytes, expected at most 67108864"):
         layout.index()
+
+
+@pytest.mark.parametrize("name", [INDEX_FILE, LAYOUT_FILE])
+@pytest.mark.parametrize(
+    ("replace", "message"),
+    [
+        (os.mkfifo, "not a plain file"),
+        (lambda path: path.symlink_to("/dev/zero"), "not a plain file"),
+        (lambda path: path.mkdir(), "cannot be read"),
+        (lambda path: path.symlink_to(path.name), "cannot be read: Too many levels of symbolic links"),
+    ],
+    ids=["pipe", "device", "folder", "loop"],
+)
+def test_a_document_that_is_no_plain_file_is_damage(
+    layout: Layout, name: str, replace: Callable[[Path], None], message: str
+) -> None:
+    add(layout, b"content")
+    (layout.root / name).unlink()
+    replace(layout.root / name)
+    with pytest.raises(RegistryError, match=message) as caught:
+        layout.index()
+    assert caught.value.where == str(layout.root / name)
+
+
+@pytest.mark.parametrize(("media_type", "limit"), [(media_types.MANIFEST, 4 << 20), ("application/x", 128 << 20)])
+def test_a_blob_larger_than_any_of_its_kind_is_not_read(layout: Layout, media_type: str, limit: int) -> None:
+    add(layout, b"content")
+    path = blob_path(layout, b"content")
+    os.truncate(path, limit + 1)
+    with pytest.raises(RegistryError, match=f"has {limit + 1} bytes, more than any of its kind"):
+        layout.blob(Descriptor(media_type, signing.digest(b"content"), limit + 1))
+
+
+def test_a_pipe_in_place_of_a_blob_is_replaced_by_the_next_writer(layout: Layout) -> None:
+    add(layout, b"content", name="a")
+    path = blob_path(layout, b"content")
+    path.unlink()
+    os.mkfifo(path)
+    add(layout, b"content", name="b")
+    assert path.is_file()
+    assert path.read_bytes() == b"content"
 
 
 def test_an_index_that_describes_a_manifest_otherwise_is_refused(layout: Layout) -> None:
