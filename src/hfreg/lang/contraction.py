@@ -14,6 +14,8 @@ from hfreg.lang.tensor import Expr, Extent, Tensor, var
 from hfreg.lang.window import Window
 from hfreg.lang.window_contraction import contract_windows
 
+BLOCK = 64
+"""Steps of the reduction that are summed before they are added to the rest."""
 _SPEC = re.compile(r"(?P<left>[a-z]+),(?P<right>[a-z]*(?:\([a-z]+\))?)->(?P<out>[a-z]+)")
 
 
@@ -21,8 +23,9 @@ _SPEC = re.compile(r"(?P<left>[a-z]+),(?P<right>[a-z]*(?:\([a-z]+\))?)->(?P<out>
 class Contraction(Tensor):
     """A contraction. `vector` is its last axis, `row` an axis that the operand with `vector` lacks.
 
-    With a packed operand, the stage itself is accumulated over `domain`. With few rows (`Lowering.steps`), nothing is
-    packed: `block` sums some steps of the reduction at a time, and `sums` adds the blocks.
+    `block` sums some steps of the reduction at a time, and the blocks are added: the error of one long sum would grow
+    with its length. With a packed operand the stage itself adds them; with few rows (`Lowering.steps`) nothing is
+    packed, and `sums` adds them.
     """
 
     vector: str = ""
@@ -30,7 +33,6 @@ class Contraction(Tensor):
     reduced: tuple[str, ...] = ()
     panel: Any = None
     """The operand with the vector axis, its axes reordered."""
-    domain: Any = None
     block: Any = None
     inner: Any = None
     sums: Any = None
@@ -93,38 +95,50 @@ class _Lowering:
         outside = [axis for axis in reversed(self.paneled_axes) if axis in self.out and axis != self.vector]
         layout = [self.vector, *inside, *outside]
         panel[tuple(var(axis) for axis in layout)] = self.read(self.paneled, self.paneled_axes, var)
-        domain = hl.RDom([hl.Range(0, self.extent[axis]) for axis in reversed(self.reduced)], "k")
-        over = {axis: domain[place] for place, axis in enumerate(reversed(self.reduced))}
 
-        def variable(axis: str) -> Expr:
-            return over.get(axis, var(axis))
+        def paneled(variable: Callable[[str], Expr]) -> Expr:
+            return hl.Expr(panel[tuple(variable(axis) for axis in layout)])
 
-        stage = self.define(lambda *_: hl.cast(FLOAT32, 0), panel=panel, domain=domain)
-        product = self.read(self.other, self.other_axes, variable) * panel[tuple(variable(axis) for axis in layout)]
-        stage.func[self.here] = hl.Expr(stage.func[self.here]) + product
+        block, inner, blocks = self.make_blocks(BLOCK, paneled)
+        stage = self.define(lambda *_: hl.cast(FLOAT32, 0), panel=panel, block=block, inner=inner, blocks=blocks)
+        self.add_blocks(stage.func, block, blocks)
         return stage
 
     def in_blocks(self, steps: int) -> Contraction:
-        part, block, sums = var("part"), hl.Func("block"), hl.Func("sums")
-        (axis,) = self.reduced
+        def paneled(variable: Callable[[str], Expr]) -> Expr:
+            return self.paneled.at([variable(name) for name in self.paneled_axes])
+
+        sums = hl.Func("sums")
+        block, inner, blocks = self.make_blocks(steps, paneled)
+        sums[self.here] = hl.cast(FLOAT32, 0)
+        self.add_blocks(sums, block, blocks)
+        return self.define(
+            lambda *index: sums[tuple(reversed(index))], block=block, inner=inner, sums=sums, blocks=blocks
+        )
+
+    def make_blocks(self, steps: int, paneled: Callable[[Callable[[str], Expr]], Expr]) -> tuple[Any, Any, Any]:
+        """Sums of some steps of the innermost reduced axis; their reduction domain, and the one over the blocks."""
+        part, block, (*others, axis) = var("part"), hl.Func("block"), self.reduced
         size = self.extent[axis]
         inner = hl.RDom([hl.Range(0, steps)], "k")
-        blocks = hl.RDom([hl.Range(0, (size + steps - 1) / steps)], "blocks")
+        blocks = hl.RDom(
+            [hl.Range(0, (size + steps - 1) / steps), *(hl.Range(0, self.extent[name]) for name in reversed(others))],
+            "blocks",
+        )
         inner.where(part * steps + inner[0] < size)
         k = hl.unsafe_promise_clamped(part * steps + inner[0], 0, size - 1)
 
         def variable(name: str) -> Expr:
             return k if name == axis else var(name)
 
-        at = (*self.here, part)
+        at = (*self.here, part, *(var(name) for name in reversed(others)))
         block[at] = hl.cast(FLOAT32, 0)
-        paneled = self.paneled.at([variable(name) for name in self.paneled_axes])
-        block[at] = hl.Expr(block[at]) + self.read(self.other, self.other_axes, variable) * paneled
-        sums[self.here] = hl.cast(FLOAT32, 0)
-        sums[self.here] = hl.Expr(sums[self.here]) + block[(*self.here, blocks[0])]
-        return self.define(
-            lambda *index: sums[tuple(reversed(index))], block=block, inner=inner, sums=sums, blocks=blocks
-        )
+        block[at] = hl.Expr(block[at]) + self.read(self.other, self.other_axes, variable) * paneled(variable)
+        return block, inner, blocks
+
+    def add_blocks(self, sums: Any, block: Any, blocks: Any) -> None:
+        steps = tuple(blocks[place] for place in range(len(self.reduced)))
+        sums[self.here] = hl.Expr(sums[self.here]) + block[(*self.here, *steps)]
 
     def define(self, value: Callable[..., Expr], **fields: Any) -> Contraction:
         return Contraction.define(

@@ -100,11 +100,12 @@ def _place_before(
 
 
 def _hold_in_registers(stage: Contraction, width: int, rows: int, target: ScheduleTarget, at: Place) -> None:
-    """Keep a tile of a contraction in registers through the whole reduction."""
+    """Keep a tile of a contraction in registers through a block of the reduction."""
     x, row = var(stage.vector), var(stage.row)
-    at(stage.func).bound_extent(x, width).bound_extent(row, rows).vectorize(x, target.vector).unroll(x).unroll(row)
-    over = [stage.domain[place] for place in range(len(stage.reduced))]
-    stage.func.update(0).reorder(x, row, *over).vectorize(x, target.vector).unroll(x).unroll(row)
+    blocks = [stage.blocks[place] for place in range(len(stage.reduced))]
+    for func, reduced in ((at(stage.func), blocks), (stage.block.compute_at(stage.func, blocks[0]), [stage.inner[0]])):
+        func.bound_extent(x, width).bound_extent(row, rows).vectorize(x, target.vector).unroll(x).unroll(row)
+        func.update(0).reorder(x, row, *reduced).vectorize(x, target.vector).unroll(x).unroll(row)
 
 
 def _pack(stage: Contraction, target: ScheduleTarget, at: Place) -> None:
