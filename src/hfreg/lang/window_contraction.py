@@ -19,6 +19,9 @@ from hfreg.lang.elements import INT32
 from hfreg.lang.tensor import Expr, Extent, Tensor, var
 from hfreg.lang.window import Slide, Window
 
+BLOCK = 64
+"""Steps of the reduction that are summed before they are added to the rest: the error of one long sum would grow with
+its length."""
 CACHE_LINE = 16
 """float32 elements."""
 
@@ -35,8 +38,9 @@ class WindowContraction(Tensor):
     offsets: Any = None
     """[k]: where step k of the reduction reads, from the output's flat position."""
     block: Any = None
-    """[p, row, outer axes]: a register tile."""
-    domain: Any = None
+    """[p, row, outer axes, part]: a register tile, summed over some steps of the reduction."""
+    inner: Any = None
+    blocks: Any = None
     sums: Any = None
     """[p, row, outer axes]: finished tiles."""
     row: str = ""
@@ -116,17 +120,17 @@ class _Lowering:
         """The finished stage."""
         plane, copy = self.make_plane()
         taps, offsets = self.make_offsets()
-        block, sums, domain = self.make_sums(plane, offsets)
+        block, sums, inner, blocks = self.make_sums(plane, offsets)
         channels = [*zip(self.source_axes, self.x.shape, strict=True), *zip(self.spatial, self.positions, strict=True)]
         shape = dict(channels) | {self.row: self.rows}
         count = len(self.slides)
-        inner = [(self.positions[i] - 1) * self.pitch[i] for i in range(1, count)]
+        behind = [(self.positions[i] - 1) * self.pitch[i] for i in range(1, count)]
         return WindowContraction.define(
             self.view.graph, "contract", list(self.out), [shape[axis] for axis in self.out],
             lambda *index: self.result(sums, index), (self.view, self.w),
-            plane=plane, copy=copy, taps=taps, offsets=offsets, block=block, domain=domain, sums=sums, row=self.row,
+            plane=plane, copy=copy, taps=taps, offsets=offsets, block=block, inner=inner, blocks=blocks, sums=sums, row=self.row,
             strides=tuple(slide.stride for slide in self.slides), positions=tuple(self.positions),
-            row_pitch=self.pitch[0], last_row=_total(inner) + 1 if inner else 1,
+            row_pitch=self.pitch[0], last_row=_total(behind) + 1 if behind else 1,
         )  # fmt: skip
 
     def result(self, sums: Any, index: Sequence[Expr]) -> Expr:
@@ -179,15 +183,21 @@ class _Lowering:
         last_position = self.channels * self.channel_size - 1
         plane[(hl.unsafe_promise_clamped(position, 0, last_position), *self.rest_vars)] = value
 
-    def make_sums(self, plane: Any, offsets: Any) -> tuple[Any, Any, Any]:
+    def make_sums(self, plane: Any, offsets: Any) -> tuple[Any, Any, Any, Any]:
+        """Sums of `BLOCK` steps, the sums of those, and both reduction domains."""
         block, sums, p = hl.Func("block"), hl.Func("sums"), var("p")
         steps = _product([slide.size for slide in self.slides]) * self.channels
-        domain = hl.RDom([hl.Range(0, steps)], "k")
+        part, inner = var("part"), hl.RDom([hl.Range(0, BLOCK)], "k")
+        blocks = hl.RDom([hl.Range(0, (steps + BLOCK - 1) / BLOCK)], "blocks")
+        inner.where(part * BLOCK + inner[0] < steps)
+        k = hl.unsafe_promise_clamped(part * BLOCK + inner[0], 0, steps - 1)
         # a simple upper bound: Halide finds the region of the plane through it
-        offset = hl.unsafe_promise_clamped(offsets[domain[0]], 0, self.channels * self.channel_size)
+        offset = hl.unsafe_promise_clamped(offsets[k], 0, self.channels * self.channel_size)
         rows = [hl.min(var(axis), self.rows - 1) if axis == self.row else var(axis) for axis in self.right]
-        at = (p, var(self.row), *self.rest_vars)
-        block[at] = hl.f32(0)
-        block[at] = hl.Expr(block[at]) + plane[(p + offset, *self.rest_vars)] * self.w.load([*rows, domain[0]])
-        sums[at] = block[at]
-        return block, sums, domain
+        here = (p, var(self.row), *self.rest_vars)
+        block[(*here, part)] = hl.f32(0)
+        product = plane[(p + offset, *self.rest_vars)] * self.w.load([*rows, k])
+        block[(*here, part)] = hl.Expr(block[(*here, part)]) + product
+        sums[here] = hl.f32(0)
+        sums[here] = hl.Expr(sums[here]) + block[(*here, blocks[0])]
+        return block, sums, inner, blocks

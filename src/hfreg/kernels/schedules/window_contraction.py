@@ -97,12 +97,15 @@ class _Schedule:
         p, p_in, o, o_in = var("p"), var("p_in"), self.channel, var("o_in")
         sums, block = self.stage.sums, self.stage.block
         sums.compute_at(self.out, self.piece)
+        every, update = self.stage.blocks[0], sums.update(0)
+        widest = max(tile.vectors for tile in self.tiles) * self.vector
+        sums.split(p, p, p_in, widest, ROUND_UP).vectorize(p_in, self.vector)
         for tile, condition in zip(self.tiles, [*self.conditions(), None], strict=True):
-            branch = sums if condition is None else sums.specialize(condition)
+            branch = update if condition is None else update.specialize(condition)
             branch.split(p, p, p_in, tile.vectors * self.vector, ROUND_UP).split(o, o, o_in, tile.rows, ROUND_UP)
-            branch.reorder(p_in, o_in, o, p).vectorize(p_in, self.vector).unroll(p_in).unroll(o_in)
-        block.compute_at(sums, o).vectorize(p, self.vector).unroll(p).unroll(o)
-        block.update(0).reorder(p, o, self.stage.domain[0]).vectorize(p, self.vector).unroll(p).unroll(o)
+            branch.reorder(p_in, o_in, every, o, p).vectorize(p_in, self.vector).unroll(p_in).unroll(o_in)
+        block.compute_at(sums, every).vectorize(p, self.vector).unroll(p).unroll(o)
+        block.update(0).reorder(p, o, self.stage.inner[0]).vectorize(p, self.vector).unroll(p).unroll(o)
 
     def conditions(self) -> list[Any]:
         channels = self.stage.shape[self.stage.axes.index(self.stage.row)]
