@@ -15,10 +15,20 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from hfreg.errors import MachineError
 
 TEMPORARY_PREFIX = ".tmp-"
+
+
+def kind_of(path: Path) -> Literal["file", "folder", "other", "nothing"]:
+    """What a path names. What the system refuses to look at (a name too long, a loop of links) counts as nothing."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return "nothing"
+    return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
 
 
 def read_plain(path: Path, *, limit: int) -> bytes:
@@ -27,13 +37,13 @@ def read_plain(path: Path, *, limit: int) -> bytes:
     Raises:
         OSError: it is not there, no plain file, or larger than `limit` bytes.
     """
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a plain file")
+            raise OSError(errno.EINVAL, "not a plain file", str(path))
         content = file.read(limit + 1) if status.st_size <= limit else b""
         if (size := max(status.st_size, len(content))) > limit:
-            raise OSError(errno.EFBIG, f"it has {size} bytes, expected at most {limit}")
+            raise OSError(errno.EFBIG, f"it has {size} bytes, expected at most {limit}", str(path))
         return content
 
 

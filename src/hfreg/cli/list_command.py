@@ -9,7 +9,10 @@ import click
 from hfreg.cli.options import json_option, print_json, print_table, registry_option
 
 
-@click.command("list", help="List the published op versions with their kernels' targets.")
+@click.command(
+    "list",
+    help="List the published op versions with their kernels' targets, as the registry has them: unverified.",
+)
 @registry_option
 @json_option
 def command(registry: Path | None, as_json: bool) -> None:

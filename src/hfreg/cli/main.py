@@ -7,12 +7,14 @@ Exit status: 0 success, 1 a failed verdict, 2 wrong use, 3 a fault of the enviro
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
+from typing import NoReturn
 
 import click
 
-from hfreg.errors import HfregError
+from hfreg.errors import HfregError, MachineError
 
 _COMMANDS = {
     "new": "Start an op package that already passes its tests.",
@@ -56,7 +58,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line; errors that hfreg raises become a message and an exit status."""
+    """Run the command line; errors that hfreg or the system raises become a message and an exit status."""
     try:
         sys.exit(cli.main(standalone_mode=False))  # the status of a command that ended with click's Exit
     except click.Abort:
@@ -71,6 +73,20 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:
+        _stop(MachineError(error.strerror or str(error), where=str(error.filename or "")))
+    except MemoryError:
+        _stop(MachineError("out of memory"))
+
+
+def _stop(error: MachineError) -> NoReturn:
+    click.echo(f"error: {error}", err=True)
+    try:
+        sys.stdout.flush()
+    except OSError:  # a full disk: the interpreter shall not try again
+        with contextlib.suppress(OSError):
+            sys.stdout.close()
+    sys.exit(error.exit_status)
 
 
 if __name__ == "__main__":

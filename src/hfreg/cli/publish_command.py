@@ -47,7 +47,7 @@ def command(
     from hfreg.passports.issue import LocalSigner
     from hfreg.passports.keys import load_or_create_signing_key, signing_key_path
     from hfreg.progress import Progress
-    from hfreg.registry.registry import Registry
+    from hfreg.registry.registry import Registry, default_registry
 
     packages = [load_package(folder) for folder in package_folders(paths)]
     goals = chosen_targets(targets)
@@ -55,7 +55,7 @@ def command(
     if is_new:
         click.echo(f"made a signing key: {signing_key_path()} (`hfreg key` prints its public half)", err=True)
     pipeline = Pipeline(
-        registry=Registry.open(registry),
+        registry=Registry(registry or default_registry()),
         signer=LocalSigner(key),
         jobs=jobs,
         effort=EFFORTS[measure],

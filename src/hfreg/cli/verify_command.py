@@ -20,6 +20,9 @@ from hfreg.cli.options import json_option, key_option, print_json, registry_opti
 @json_option
 def command(reference: str, registry: Path | None, keys: tuple[Path, ...], as_json: bool) -> None:
     """Verify, and print a readable passport. Exit status 1 where something does not hold or a kernel failed."""
+    from hfreg.errors import VerificationError
+    from hfreg.files import kind_of, read_plain
+    from hfreg.passports.bundle import MAX_BUNDLE_BYTES
     from hfreg.passports.keys import trusted_keys
     from hfreg.passports.text import format_passport, format_statement
     from hfreg.passports.verifier import verify_bundle
@@ -28,8 +31,12 @@ def command(reference: str, registry: Path | None, keys: tuple[Path, ...], as_js
     from hfreg.versions import Reference
 
     trusted = trusted_keys(keys)
-    if Path(reference).is_file():
-        verified = verify_bundle(Path(reference).read_bytes(), trusted, where=reference)
+    if kind_of(Path(reference)) == "file":
+        try:
+            content = read_plain(Path(reference), limit=MAX_BUNDLE_BYTES)
+        except OSError as error:
+            raise VerificationError(f"cannot be read: {error.strerror}", where=reference) from error
+        verified = verify_bundle(content, trusted, where=reference)
         if as_json:
             print_json(verified.as_json())
         else:

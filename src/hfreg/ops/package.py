@@ -75,8 +75,17 @@ def load_manifest(text: str, where: str) -> Manifest:
         ManifestError: with every problem, each with its line.
     """
     try:
+        return _load_manifest(text, where)
+    except RecursionError as error:
+        raise ManifestError([Problem(where, "nested too deeply")]) from error
+
+
+def _load_manifest(text: str, where: str) -> Manifest:
+    if text.startswith("\ufeff"):
+        raise ManifestError([Problem(f"{where}:1", "begins with a byte order mark: save it as UTF-8 without one")])
+    try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # an integer of thousands of digits is one, too
         raise ManifestError([Problem(where, f"not valid TOML: {error}")]) from error
     try:
         manifest = Manifest.model_validate(values)

@@ -17,6 +17,7 @@ from pathlib import Path
 from hfreg.digests import is_digest, sha256
 from hfreg.errors import RegistryError
 from hfreg.files import TEMPORARY_PREFIX, locked, read_plain, remove_leftovers, sync_folder, write_atomic, writing
+from hfreg.passports.bundle import MAX_BUNDLE_BYTES
 from hfreg.registry import media_types
 from hfreg.registry.oci import EMPTY_CONFIG, Descriptor, Manifest, dump_index, parse_index
 
@@ -25,7 +26,11 @@ LAYOUT_CONTENT = b'{"imageLayoutVersion":"1.0.0"}'
 INDEX_FILE = "index.json"
 LOCK_FILE = ".hfreg-lock"
 MAX_INDEX_BYTES = 64 << 20
-MAX_BLOB_BYTES = {media_types.MANIFEST: 4 << 20, media_types.EMPTY: len(EMPTY_CONFIG)}
+MAX_BLOB_BYTES = {
+    media_types.MANIFEST: 4 << 20,
+    media_types.EMPTY: len(EMPTY_CONFIG),
+    media_types.BUNDLE: MAX_BUNDLE_BYTES,
+}
 """The largest blob by media type; 4 MiB is what registries accept of a manifest (OCI distribution specification)."""
 MAX_OTHER_BLOB_BYTES = 128 << 20
 

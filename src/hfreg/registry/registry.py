@@ -16,6 +16,7 @@ from typing import Literal
 
 from hfreg.digests import short
 from hfreg.errors import RegistryError, UsageError
+from hfreg.files import kind_of
 from hfreg.kernels.artifact import SOURCE_TITLE, runtime_title
 from hfreg.ops.manifest import Manifest as OpManifest
 from hfreg.ops.package import load_manifest
@@ -106,8 +107,16 @@ class Registry:
 
     @classmethod
     def open(cls, root: Path | None = None) -> Registry:
-        """The registry at a path, by default `$HFREG_REGISTRY` or hfreg's data folder."""
-        return cls(root or default_registry())
+        """The registry at a path, by default `$HFREG_REGISTRY` or hfreg's data folder, to be read.
+
+        Raises:
+            UsageError: the path that the caller or the variable names is no folder.
+        """
+        folder = root or default_registry()
+        is_named = root is not None or bool(os.environ.get("HFREG_REGISTRY"))
+        if is_named and kind_of(folder) != "folder":
+            raise UsageError("there is no registry", where=str(folder), hint="`hfreg publish` makes one")
+        return cls(folder)
 
     def versions(self) -> dict[str, dict[Version, Descriptor]]:
         """The published versions of every operator, by name.

@@ -82,6 +82,22 @@ def test_toml_that_does_not_parse_says_where() -> None:
         load_manifest("a = 1\nb = [[\n".replace("[[", "=="), "op.toml")
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = " + "[" * 5000, "nested too deeply"),
+        ("x = " + "{x=" * 5000, "nested too deeply"),
+        ("x = " + "[" * 200 + "]" * 200, "x: unknown key"),
+        ("x = " + "9" * 5000, "not valid TOML: .*integer"),
+        ("\ufeffschema = 1", "begins with a byte order mark"),
+    ],
+    ids=["arrays", "tables", "arrays that end", "digits", "byte order mark"],
+)
+def test_toml_that_no_parser_should_meet_is_a_problem_too(text: str, message: str) -> None:
+    with pytest.raises(ManifestError, match=message):
+        load_manifest(text, "op.toml")
+
+
 def test_every_problem_of_the_model_is_reported_at_once_with_its_line() -> None:
     text = manifest_text(UNARY).splitlines()
     assert (text[2], text[14], text[18]) == ('version = "1.0.0"', "[inputs.x]", "[outputs.y]")

@@ -38,6 +38,11 @@ def layout(tmp_path: Path) -> Layout:
     return Layout(tmp_path / "registry")
 
 
+def put_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 def files(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
@@ -117,7 +122,7 @@ def test_an_empty_layout_is_made_ready_by_its_first_writer(layout: Layout) -> No
         (lambda path: path.write_bytes(b"content" * 9), "has 63 bytes, expected at most 7"),
         (lambda path: (path.unlink(), path.mkdir()), "the blob of application/x"),
         (lambda path: (path.unlink(), path.symlink_to("nowhere")), "the blob of application/x is missing"),
-        (lambda path: (path.unlink(), os.mkfifo(path)), "not a plain file"),
+        (put_pipe, "not a plain file"),
         (lambda path: (path.unlink(), path.symlink_to("/dev/zero")), "not a plain file"),
         (lambda path: os.truncate(path, 1 << 40), "has 1099511627776 bytes, expected at most 7"),
     ],
@@ -203,7 +208,10 @@ def test_a_document_that_is_no_plain_file_is_damage(
     assert caught.value.where == str(layout.root / name)
 
 
-@pytest.mark.parametrize(("media_type", "limit"), [(media_types.MANIFEST, 4 << 20), ("application/x", 128 << 20)])
+@pytest.mark.parametrize(
+    ("media_type", "limit"),
+    [(media_types.MANIFEST, 4 << 20), (media_types.BUNDLE, 4 << 20), ("application/x", 128 << 20)],
+)
 def test_a_blob_larger_than_any_of_its_kind_is_not_read(layout: Layout, media_type: str, limit: int) -> None:
     add(layout, b"content")
     path = blob_path(layout, b"content")
@@ -215,8 +223,7 @@ def test_a_blob_larger_than_any_of_its_kind_is_not_read(layout: Layout, media_ty
 def test_a_pipe_in_place_of_a_blob_is_replaced_by_the_next_writer(layout: Layout) -> None:
     add(layout, b"content", name="a")
     path = blob_path(layout, b"content")
-    path.unlink()
-    os.mkfifo(path)
+    put_pipe(path)
     add(layout, b"content", name="b")
     assert path.is_file()
     assert path.read_bytes() == b"content"

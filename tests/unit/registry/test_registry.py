@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -182,6 +183,8 @@ def test_publishing_happens_whole_or_not_at_all(registry: Registry, monkeypatch:
 
 
 def test_the_registry_is_where_it_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("mine", "other"):
+        (tmp_path / name).mkdir()
     monkeypatch.setenv("HFREG_REGISTRY", str(tmp_path / "mine"))
     assert default_registry() == tmp_path / "mine"
     assert Registry.open().layout.root == tmp_path / "mine"
@@ -189,6 +192,21 @@ def test_the_registry_is_where_it_is_said_to_be(tmp_path: Path, monkeypatch: pyt
     monkeypatch.delenv("HFREG_REGISTRY")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert default_registry() == tmp_path / "hfreg"
+    assert Registry.open().layout.root == tmp_path / "hfreg"
+
+
+@pytest.mark.parametrize("make", [Path.touch, lambda path: None, lambda path: path.symlink_to(path)])
+def test_a_registry_that_is_named_is_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "named"
+    make(path)
+    with pytest.raises(UsageError, match="there is no registry") as caught:
+        Registry.open(path)
+    assert caught.value.where == str(path)
+    monkeypatch.setenv("HFREG_REGISTRY", str(path))
+    with pytest.raises(UsageError, match="there is no registry"):
+        Registry.open()
 
 
 def test_the_name_in_an_index_is_name_and_version() -> None:
