@@ -55,12 +55,12 @@ def borrow(value: Any, *, where: str) -> Borrowed:
         RunError: it is on another device, of an element type that kernels do not know, or the producer refuses.
     """
     try:
-        device = tuple(map(int, value.__dlpack_device__()))
-        if device[0] != abi.CPU:
-            raise RunError(f"is on DLPack device {device}, expected CPU memory", where=where)
-        capsule = value.__dlpack__()
-    except (BufferError, RuntimeError, TypeError) as error:
+        kind, number = map(int, value.__dlpack_device__())
+        capsule = value.__dlpack__() if kind == abi.CPU else None
+    except Exception as error:  # somebody else's code
         raise RunError(f"does not give its memory: {error}", where=where) from error
+    if kind != abi.CPU:
+        raise RunError(f"is on DLPack device {kind, number}, expected CPU memory", where=where)
     if not _is_valid(capsule, _PLAIN):
         raise RunError("gives a DLPack capsule that is used up or of another version", where=where)
     tensor = abi.DLTensor.from_address(_pointer(capsule, _PLAIN))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from pathlib import Path
+from types import NoneType
 
 from hfreg.digests import sha256, short
 from hfreg.errors import RunError, UsageError, VerificationError
@@ -18,6 +20,7 @@ from hfreg.passports.keys import TrustedKeys, trusted_keys
 from hfreg.registry.registry import OpVersion, Registry
 from hfreg.versions import Reference
 
+MAX_THREADS = 1024
 _runtimes: dict[tuple[str, int], abi.Runtime] = {}
 _runtimes_lock = threading.Lock()
 
@@ -38,20 +41,28 @@ def load(
         registry: the registry's folder; by default `$HFREG_REGISTRY`, or hfreg's data folder.
         target: the target's name; by default the best one that this machine runs and that has verified kernels.
         language: the kernel language; by default that of the fastest kernel that passed.
-        threads: threads that a call may use, the caller's included; by default `$HFREG_NUM_THREADS`, or all CPUs.
+        threads: threads that a call may use, the caller's included, from 1 to 1024; by default `$HFREG_NUM_THREADS`,
+            or all CPUs.
         trusted: the keys that count; by default this machine's own and those in the folder `trusted/`.
 
     Raises:
-        UsageError: the reference, the target or the language is unknown.
+        UsageError: an argument is not of its kind; the reference, the target or the language is unknown; there is no
+            such registry.
         RegistryError: the registry is damaged.
         VerificationError: a passport does not verify.
         RunError: there is no verified kernel for this machine.
     """
+    for name, value in (("reference", reference), ("target", target or ""), ("language", language or "")):
+        if not isinstance(value, str):
+            raise UsageError(f"is {value!r}, expected text", where=name)
+    if not isinstance(registry, (str, os.PathLike, NoneType)):
+        raise UsageError(f"is {registry!r}, expected a path", where="registry")
+    count = _threads(threads)
     version = Registry.open(Path(registry) if registry else None).resolve(Reference.parse(reference))
     evidence = VersionEvidence.of(version, trusted_keys() if trusted is None else trusted)
     manifest, cells = evidence.manifest, derive([evidence], list(targets().values()))
     goal = _choose_target(version, cells, target)
-    runtime = _runtime(version, goal, threads or _default_threads())
+    runtime = _runtime(version, goal, count)
     serving = {(c.types, c.attribute_class): c for c in cells if c.target == goal.name}
 
     def load_kernel(types: tuple[tuple[str, str], ...], attribute_class: str) -> HostKernel:
@@ -64,9 +75,18 @@ def load(
     return LoadedOperator(manifest, goal.name, load_kernel)
 
 
-def _default_threads() -> int:
-    explicit = os.environ.get("HFREG_NUM_THREADS", "")
-    return int(explicit) if explicit.isdecimal() and int(explicit) else len(os.sched_getaffinity(0))
+def _threads(wanted: int | None) -> int:
+    """How many threads a call may use: the argument, the variable, or the CPUs of this process."""
+    where, value = "threads", wanted
+    if value is None:
+        where = "HFREG_NUM_THREADS"
+        text = os.environ.get(where, "")
+        if not text:
+            return min(len(os.sched_getaffinity(0)), MAX_THREADS)
+        value = int(text) if re.fullmatch("[0-9]{1,9}", text) else -1
+    if type(value) is not int or not 1 <= value <= MAX_THREADS:
+        raise UsageError(f"expected a number from 1 to {MAX_THREADS}", where=where)
+    return value
 
 
 def _choose_target(version: OpVersion, cells: list[Cell], name: str | None) -> Target:

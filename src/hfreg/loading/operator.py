@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from hfreg.dtypes import DTYPES, DType, from_numpy, from_onnx
 from hfreg.errors import RunError
 from hfreg.kernels import abi
 from hfreg.kernels.host import HostKernel, describe
+from hfreg.loading.attributes import plain
 from hfreg.loading.dlpack import Borrowed, borrow, give_back
 from hfreg.ops.binding import select
 from hfreg.ops.manifest import AttributeValue, Manifest
@@ -22,6 +24,8 @@ from hfreg.ops.signature import Shape, Types, complete_attributes, signatures
 KernelLoader = Callable[[tuple[tuple[str, str], ...], str], HostKernel]
 """Gives the verified kernel for some types and an attribute class, or raises a RunError that says why there is none."""
 REMEMBERED_CALLS = 4096
+SIZE_LIMIT = 1 << 31
+"""Elements that kernels can index: `frontend.c` has the same limit."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,10 @@ class _Call:
     attributes: tuple[int | float, ...]
 
     def run(self, arguments: Sequence[_Argument | None]) -> list[Array]:
-        outputs = [np.empty(shape, dtype.numpy) for shape, dtype in self.outputs]
+        try:
+            outputs = [np.empty(shape, dtype.numpy) for shape, dtype in self.outputs]
+        except MemoryError as error:
+            raise RunError("there is no memory for the outputs", where=self.kernel.name) from error
         tensors = [argument.tensor if argument else None for argument in arguments]
         tensors += [describe(array, dtype) for array, (_, dtype) in zip(outputs, self.outputs, strict=True)]
         self.kernel.bind(tensors, self.attributes)()
@@ -54,7 +61,7 @@ class LoadedOperator:
     """An operator whose kernels are verified. Safe to call from several threads.
 
     Inputs are NumPy arrays or anything with `__dlpack__` in CPU memory; attributes are keywords with the operator's
-    ONNX names. The result comes in the library of the first input.
+    ONNX names: numbers, strings, and any sequences of integers. The result comes in the library of the first input.
     """
 
     def __init__(self, manifest: Manifest, target: str, load_kernel: KernelLoader) -> None:
@@ -76,7 +83,7 @@ class LoadedOperator:
     def __repr__(self) -> str:
         return f"<hfreg operator {self.reference} on {self.target}>"
 
-    def __call__(self, *inputs: Any, **attributes: AttributeValue) -> Any:
+    def __call__(self, *inputs: Any, **attributes: Any) -> Any:
         """Run the operator.
 
         Args:
@@ -91,7 +98,7 @@ class LoadedOperator:
         """
         given = self._pad(inputs)
         arguments = [self._argument(name, value) for name, value in zip(self.manifest.inputs, given, strict=True)]
-        call = self._call(arguments, attributes)
+        call = self._call(arguments, {name: self._plain(name, value) for name, value in attributes.items()})
         results = call.run(arguments)
         first = next((value for value in given if value is not None), None)
         pairs = zip(results, call.outputs, strict=True)
@@ -114,12 +121,21 @@ class LoadedOperator:
         types = self._types(arguments, attributes)
         shapes = [argument.shape if argument else None for argument in arguments]
         signature, binding = select(self._signatures, shapes, complete)
+        outputs = tuple((binding.shape(tensor.pattern), tensor.dtype(types)) for tensor in signature.outputs)
+        for tensor, (shape, _) in zip(signature.outputs, outputs, strict=True):
+            if math.prod(shape) >= SIZE_LIMIT:
+                raise RunError(
+                    f"would have the shape {list(shape)}, more than {SIZE_LIMIT - 1} elements",
+                    where=f"{self.reference}: {tensor.name}",
+                )
         kernel = self._kernel(tuple(sorted((name, dtype.name) for name, dtype in types.items())), signature.class_name)
-        return _Call(
-            kernel,
-            tuple((binding.shape(tensor.pattern), tensor.dtype(types)) for tensor in signature.outputs),
-            tuple(number.of(binding.attributes) for number in signature.runtime_attributes),
-        )
+        return _Call(kernel, outputs, tuple(number.of(binding.attributes) for number in signature.runtime_attributes))
+
+    def _plain(self, name: str, value: Any) -> Any:
+        if name not in self.manifest.attributes:
+            known = ", ".join(self.manifest.attributes) or "none"
+            raise RunError(f"has no attribute {name!r}", where=self.reference, hint=f"its attributes: {known}")
+        return plain(self.manifest.attributes[name].type, value, where=f"{self.reference}: attribute {name}")
 
     def _pad(self, inputs: Sequence[Any]) -> list[Any]:
         """The inputs, with None for those left out at the end."""
@@ -136,6 +152,10 @@ class LoadedOperator:
         if value is None:
             return None
         where = f"{self.reference}: {name}"
+        if isinstance(value, np.ma.MaskedArray):
+            raise RunError(
+                "is a masked array", where=where, hint="value.filled(number) says what stands for the masked"
+            )
         if isinstance(value, (np.ndarray, np.generic)):
             return _from_numpy(np.asarray(value), where)
         if hasattr(value, "__dlpack__"):
