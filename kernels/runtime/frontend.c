@@ -295,13 +295,42 @@ static int32_t bind_tensor(call *c, int t) {
 
 static int64_t attribute_or(const call *c, int a, int64_t otherwise) { return a < 0 ? otherwise : c->attributes[a].integer; }
 
+/* What keeps the 32-bit arithmetic of a body in range. A step s or d is at most STEP_LIMIT < 2^16, and an axis with its
+ * padding, P, at most PADDED_LIMIT = 2^29, as is each pad by itself. A window starts before P (in ceil mode too) and
+ * reaches over at most P; schedules round positions up by at most 2^13. So no coordinate exceeds
+ * 2 * 2^29 + 2^13 * 2^16 < 2^31. */
+#define STEP_LIMIT 65535
+#define PADDED_LIMIT ((int64_t)1 << 29)
+#define PLANE_LIMIT ((int64_t)1 << 29)
+
+static int32_t check_step(const call *c, int a) {
+    return attribute_or(c, a, 1) > STEP_LIMIT ? fail_limit(c, a, "expected at most ", STEP_LIMIT) : 0;
+}
+
+static int32_t check_pad(const call *c, int a) {
+    return attribute_or(c, a, 0) > PADDED_LIMIT ? fail_limit(c, a, "expected at most ", PADDED_LIMIT) : 0;
+}
+
+static int32_t fail_padded(const call *c, int axis, int64_t padded) {
+    message m = start(c);
+    put(&m, c->signature->axes[axis].name);
+    put(&m, " with its padding is ");
+    put_integer(&m, padded);
+    put(&m, ", expected at most ");
+    put_integer(&m, PADDED_LIMIT);
+    return fail(c, &m);
+}
+
 /* Positions of a window: (padded - dilated window) / stride + 1, rounded down, or up in ceil mode unless the last
  * window would start beyond the input and its leading padding (ONNX MaxPool-12, Conv-11). */
 static int32_t bind_window(call *c, int axis) {
     const hfreg_axis_spec *spec = &c->signature->axes[axis];
+    if (check_step(c, spec->stride) || check_step(c, spec->dilation)) return 1;
+    if (check_pad(c, spec->pad_before) || check_pad(c, spec->pad_after)) return 1;
     int64_t input = c->axes[spec->over].extent[0], size = c->axes[spec->size].extent[0];
     int64_t stride = attribute_or(c, spec->stride, 1), before = attribute_or(c, spec->pad_before, 0);
     int64_t padded = input + before + attribute_or(c, spec->pad_after, 0);
+    if (padded > PADDED_LIMIT) return fail_padded(c, spec->over, padded);
     int64_t reach = attribute_or(c, spec->dilation, 1) * (size - 1) + 1, room = padded - reach;
     if (room < 0 || size < 1) {
         message m = start(c);
@@ -318,6 +347,61 @@ static int32_t bind_window(call *c, int axis) {
     if (attribute_or(c, spec->ceil_mode, 0) && room % stride != 0 && positions * stride < input + before) positions++;
     bind(&c->axes[axis], positions, -1);
     return 0;
+}
+
+static int is_in_output(const call *c, int axis) {
+    const hfreg_signature *s = c->signature;
+    for (int t = 0; t < s->tensor_count; t++)
+        for (int i = 0; i < s->tensors[t].item_count && s->tensors[t].flags & HFREG_IS_OUTPUT; i++)
+            for (int n = 0; n < s->tensors[t].items[i].axis_count; n++)
+                if (s->tensors[t].items[i].axes[n] == axis) return 1;
+    return 0;
+}
+
+static int position_axis(const call *c, int over) {
+    for (int a = 0; a < c->signature->axis_count; a++)
+        if (c->signature->axes[a].over == over) return a;
+    return -1;
+}
+
+/* a * b, or PLANE_LIMIT where that is more; both at most 2^31. */
+static int64_t times(int64_t a, int64_t b) { return a * b < PLANE_LIMIT ? a * b : PLANE_LIMIT; }
+
+/* A contraction of windows copies each image into a plane that is split by phase (hfreg/lang/window_contraction.py).
+ * Along an axis a phase has at most (P - 1) / s + 2 positions, so all s phases have P + 2 s; a phase of the plane also
+ * has the padding before its last axis, at most the largest P. So a channel takes, with P and s of each window axis, at
+ * most product(P + 2 s) + max(P) * product(s) elements, rounded up by less than 32, and what the output's tiles read
+ * behind the last channel is less than two channels and 4096. All of it is addressed in bytes, so it stays below 2^29
+ * float32 elements; a contraction is told by an axis that the output has not. */
+static int32_t check_plane(const call *c, int t) {
+    const hfreg_tensor_spec *spec = &c->signature->tensors[t];
+    message m = start(c);
+    put(&m, spec->name);
+    put(&m, " padded to whole strides has 2^29 elements or more along");
+    int64_t area = 1, widest = 0, phases = 1, channels = 1;
+    int contracted = 0, separators = 0;
+    for (int i = 0; i < spec->item_count; i++)
+        for (int n = 0; n < spec->items[i].axis_count; n++) {
+            int axis = spec->items[i].axes[n], position = position_axis(c, axis);
+            if (position < 0 && is_in_output(c, axis)) continue;
+            put(&m, separators++ ? ", " : " ");
+            put(&m, c->signature->axes[axis].name);
+            if (position >= 0) {
+                const hfreg_axis_spec *window = &c->signature->axes[position];
+                int64_t stride = attribute_or(c, window->stride, 1), padded = c->axes[axis].extent[0];
+                padded += attribute_or(c, window->pad_before, 0) + attribute_or(c, window->pad_after, 0);
+                area = times(area, padded + 2 * stride);
+                phases = times(phases, stride);
+                widest = padded > widest ? padded : widest;
+            } else {
+                contracted = 1;
+                for (int e = 0; e < c->axes[axis].count; e++) channels = times(channels, c->axes[axis].extent[e]);
+            }
+        }
+    int64_t channel = area + times(phases, widest) + 32;
+    if (!widest || !contracted || times(channels + 2, channel) + 4096 < PLANE_LIMIT) return 0;
+    put(&m, ", which this kernel does not support");
+    return fail(c, &m);
 }
 
 static int32_t check_minimum(const call *c, int axis) {
@@ -352,6 +436,8 @@ static int32_t bind_all(call *c) {
     if (bind_tensors(c, 0)) return 1;
     for (int a = 0; a < s->axis_count; a++)
         if (s->axes[a].over >= 0 && bind_window(c, a)) return 1;
+    for (int t = 0; t < s->tensor_count; t++)
+        if (c->tensors[t] && !(s->tensors[t].flags & HFREG_IS_OUTPUT) && check_plane(c, t)) return 1;
     for (int a = 0; a < s->axis_count; a++)
         if (check_minimum(c, a)) return 1;
     return bind_tensors(c, 1);

@@ -76,29 +76,42 @@ void halide_error(void *context, const char *text) {
     c->report(c, text);
 }
 
-/* The checks that compiled code makes of its own arguments. The front end has made sure that none can fail; if one
- * does, the schedule is wrong, and the message says which check it was. */
-static int internal_error(void *context, const char *text) {
+static int refuse(void *context, const char *text) {
     halide_error(context, text);
     return -1;
 }
 
-int halide_error_out_of_memory(void *context) { return internal_error(context, "out of memory"); }
+/* What the front end does not see: a body whose intermediate values need 2^31 bytes or more. */
+static int too_large(void *context) {
+    return refuse(context, "an intermediate result needs 2^31 bytes or more, which this kernel does not support");
+}
 
+int halide_error_buffer_allocation_too_large(void *context, const char *buffer, uint64_t size, uint64_t max) {
+    (void)buffer, (void)size, (void)max;
+    return too_large(context);
+}
+
+int halide_error_buffer_extents_too_large(void *context, const char *buffer, int64_t size, int64_t max) {
+    (void)buffer, (void)size, (void)max;
+    return too_large(context);
+}
+
+int halide_error_out_of_memory(void *context) { return refuse(context, "out of memory"); }
+
+/* The checks that compiled code makes of its own arguments. The front end has made sure that none can fail; if one
+ * does, the schedule is wrong, and the message says which check it was. */
 typedef const char *text;
 #define CHECK(name, ...)                                                                           \
     int halide_error_##name(void *context, __VA_ARGS__) {                                          \
-        return internal_error(context, "internal error of the kernel: " #name);                    \
+        return refuse(context, "internal error of the kernel: " #name);                    \
     }
 #pragma clang diagnostic ignored "-Wunused-parameter"
 CHECK(access_out_of_bounds, text buffer, int d, int touched_min, int touched_max, int min, int max)
 CHECK(bad_dimensions, text buffer, int32_t given, int32_t right)
 CHECK(bad_fold, text func, text var, text loop)
 CHECK(bad_type, text buffer, uint32_t given, uint32_t right)
-CHECK(buffer_allocation_too_large, text buffer, uint64_t size, uint64_t max)
 CHECK(buffer_argument_is_null, text buffer)
 CHECK(buffer_extents_negative, text buffer, int d, int extent)
-CHECK(buffer_extents_too_large, text buffer, int64_t size, int64_t max)
 CHECK(constraint_violated, text var, int value, text constrained, int right)
 CHECK(constraints_make_required_region_smaller, text buffer, int d, int min, int extent, int required_min, int required)
 CHECK(device_dirty_with_no_device_support, text buffer)
@@ -115,4 +128,4 @@ CHECK(split_factor_not_positive, text func, text original, text outer, text inne
 CHECK(storage_bound_too_small, text func, text var, int bound, int required)
 CHECK(unaligned_host_ptr, text buffer, int alignment)
 
-int halide_error_no_device_interface(void *context) { return internal_error(context, "internal error: no device"); }
+int halide_error_no_device_interface(void *context) { return refuse(context, "internal error: no device"); }

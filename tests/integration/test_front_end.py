@@ -36,6 +36,8 @@ int32_t hfreg_body(hfreg_context *context, const hfreg_view *views, const hfreg_
 CALLS = 250
 LARGEST = 1 << 16
 """Elements of an input; larger calls are not tried."""
+LARGE = (2000, 65535, 65536, 2**29, 2**31 - 1, 2**31)
+"""Attributes at which 32-bit arithmetic would end."""
 Shapes = list[Shape | None]
 
 
@@ -92,7 +94,7 @@ def changed_attributes(signature: Signature, attributes: Attributes, rng: np.ran
         return attributes
     number = numbers[int(rng.integers(0, len(numbers)))]
     low = number.spec.minimum if number.spec.minimum is not None else -6
-    value = int(rng.integers(low, low + 12))
+    value = int(rng.integers(low, low + 12)) if rng.random() < 0.7 else int(rng.choice(LARGE))
     if number.spec.allowed is not None:
         value = int(rng.choice([n for n in number.spec.allowed if isinstance(n, int)]))
     old = attributes[number.name]

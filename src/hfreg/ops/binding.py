@@ -16,6 +16,14 @@ from hfreg.ops.manifest_checks import ATTRIBUTE_REFERENCE
 from hfreg.ops.patterns import Item, Pattern
 from hfreg.ops.signature import Attributes, Shape, Signature, TensorSignature
 
+STEP_LIMIT = 65535
+"""The largest stride and dilation of a window. With `PADDED_LIMIT`, it keeps a kernel's 32-bit coordinates in range:
+`frontend.c` has the derivation."""
+PADDED_LIMIT = 1 << 29
+"""The largest extent, with its padding, of an axis that windows slide along."""
+PLANE_LIMIT = 1 << 29
+"""Elements of the padded copy of one image that a contraction of windows makes."""
+
 PartialShape = tuple[int | None, ...]
 """A shape in which None stands for an extent that is not known; it fits everything."""
 
@@ -98,9 +106,7 @@ class _Binder:
                 self.tensor(tensor, shape)
             elif not tensor.is_optional:
                 raise self.error(f"{tensor.name} is missing")
-        for name, axis in self.signature.axes.items():
-            if axis.window:
-                self.window(name, axis.window)
+        self.windows([tensor for tensor, shape in zip(inputs, shapes, strict=True) if shape is not None])
         for tensor in self.signature.outputs:
             for name in tensor.pattern.axes:
                 self.known(name)
@@ -248,6 +254,13 @@ class _Binder:
             raise self.misfit(tensor, shape, f": {axis} is {_show(known)} in {self.owner[axis]}")
         self.extents[axis] = [_stretch(a, b) for a, b in zip(left, right, strict=True)]
 
+    def windows(self, given: Sequence[TensorSignature]) -> None:
+        for name, axis in self.signature.axes.items():
+            if axis.window:
+                self.window(name, axis.window)
+        for tensor in given:
+            self.check_plane(tensor)
+
     def window(self, name: str, window: Window) -> None:
         """Window positions: (padded - dilated window) / stride + 1, rounded down or up (ONNX Conv-11, MaxPool-12)."""
         position = window.position
@@ -258,6 +271,7 @@ class _Binder:
         stride, dilation = self.list_item("strides", position, 1), self.list_item("dilations", position, 1)
         reach = dilation * (size - 1) + 1
         before, after = self.padding(position, extent, stride, reach)
+        self.check_limits(window)
         room = extent + before + after - reach
         if room < 0 or size < 1:
             raise self.error(
@@ -268,6 +282,47 @@ class _Binder:
         if self.attributes.get("ceil_mode") and room % stride and positions * stride < extent + before:
             positions += 1
         self.extents[name] = [positions]
+
+    def check_limits(self, window: Window) -> None:
+        """Refuse windows for which the 32-bit arithmetic of a kernel might overflow."""
+        position, pads = window.position, self.attributes.get("pads")
+        half = len(pads) // 2 if isinstance(pads, list) else 0
+        steps = [("strides", position, STEP_LIMIT), ("dilations", position, STEP_LIMIT)]
+        sides = [("pads", position, PADDED_LIMIT), ("pads", position + half, PADDED_LIMIT)] if half else []
+        for name, place, limit in steps + sides:
+            value = self.list_item(name, place, 1)
+            if value > limit:
+                raise self.error(f"{name}[{place}] is {value}, expected at most {limit}")
+        padded = self.padded(window)
+        if padded is not None and padded > PADDED_LIMIT:
+            raise self.error(f"{window.over} with its padding is {padded}, expected at most {PADDED_LIMIT}")
+
+    def padded(self, window: Window) -> int | None:
+        """The extent that windows slide along, with its padding."""
+        extent, pads = _product(self.known(window.over)), self.attributes.get("pads")
+        if extent is None or not isinstance(pads, list):
+            return extent
+        return extent + int(pads[window.position]) + int(pads[window.position + len(pads) // 2])
+
+    def check_plane(self, tensor: TensorSignature) -> None:
+        """Refuse a contraction of windows whose padded copy of one image is too large: `frontend.c` derives the sum."""
+        windows = {axis.window.over: axis.window for axis in self.signature.axes.values() if axis.window}
+        kept = {name for output in self.signature.outputs for name in output.pattern.axes}
+        axes = [name for name in tensor.pattern.axes if name in windows or name not in kept]
+        padded = [self.padded(windows[name]) for name in axes if name in windows]
+        contracted = [_product(self.extents.get(name, [])) for name in axes if name not in windows]
+        known = [extent for extent in padded if extent is not None]
+        channels = _product(contracted)
+        if not known or len(known) < len(padded) or not contracted or channels is None:
+            return
+        strides = [self.list_item("strides", windows[name].position, 1) for name in axes if name in windows]
+        area = math.prod(extent + 2 * stride for extent, stride in zip(known, strides, strict=True))
+        channel = area + math.prod(strides) * max(known) + 32
+        if (channels + 2) * channel + 4096 >= PLANE_LIMIT:
+            raise self.error(
+                f"{tensor.name} padded to whole strides has 2^29 elements or more along {', '.join(axes)}, "
+                "which this kernel does not support"
+            )
 
     def list_item(self, name: str, position: int, otherwise: int) -> int:
         values = self.attributes.get(name)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -588,3 +589,30 @@ def test_attributes_that_the_manifest_does_not_have_take_the_defaults_of_onnx() 
     body = samples.POOL.partition("[attributes.strides]")[0] + '[accuracy]\nbound = "E0"\n'
     signature = signatures(samples.manifest(body))[0]
     assert bind(signature, [(1, 1, 8)], {"kernel_shape": [3]}).extents["ow"] == (6,)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "channels", "message"),
+    [
+        ({"strides": [65536, 1]}, 4, "strides[0] is 65536, expected at most 65535"),
+        ({"dilations": [1, 65536]}, 4, "dilations[1] is 65536, expected at most 65535"),
+        ({"pads": [0, 0, 0, 2**29 + 1]}, 4, f"pads[3] is {2**29 + 1}, expected at most {2**29}"),
+        ({"pads": [0, 2**29 - 8, 0, 1]}, 4, f"w with its padding is {2**29 + 1}, expected at most {2**29}"),
+        # 2 of 4 channels: (2 + 2) * ((9 + 2*s)**2 + 9*s*s + 32) + 4096 is 2**29 where s is 3211.8
+        ({"strides": [3212, 3212], "group": 2}, 2, "x padded to whole strides has 2^29 elements or more along c, h, w"),
+    ],
+)
+def test_windows_that_32_bits_cannot_count_are_refused(
+    attributes: dict[str, AttributeValue], channels: int, message: str
+) -> None:
+    with pytest.raises(ShapeError, match=re.escape(message)):
+        output("conv", (1, 4, 9, 8), (4, channels, 1, 1), None, attributes=attributes)
+
+
+def test_the_largest_windows_that_are_served() -> None:
+    steps: dict[str, AttributeValue] = {"strides": [1, 65535], "dilations": [65535, 65535]}
+    assert output("conv", (1, 4, 9, 8), (4, 4, 1, 1), None, attributes=steps) == (1, 4, 9, 1)
+    wide: dict[str, AttributeValue] = {"strides": [3211, 3211], "group": 2}
+    assert output("conv", (1, 4, 9, 9), (4, 2, 1, 1), None, attributes=wide) == (1, 4, 1, 1)
+    pads: dict[str, AttributeValue] = {"kernel_shape": [1], "strides": [65535], "pads": [2**29 - 8, 0]}
+    assert output("pool", (1, 1, 8), attributes=pads) == (1, 1, 8193)
