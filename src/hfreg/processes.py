@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from hfreg.errors import MachineError
+from hfreg.errors import MachineError, RunError
 from hfreg.wire import Message, dump, load
 
 STDERR_TAIL = 2000
@@ -205,8 +205,10 @@ class WorkerPool:
     def ask(self, message: Message, *, timeout_s: float) -> Message | Ending:
         """Have a worker answer a message; one is started where none is idle.
 
+        A message may number its `call`, which the answer then repeats.
+
         Raises:
-            RunError: the answer is no message.
+            RunError: the answer is no message, or one to another call.
         """
         try:
             worker = self._idle.pop()
@@ -216,6 +218,8 @@ class WorkerPool:
             ended.push(worker)
             answer = worker.ask(message, timeout_s=timeout_s)
             if isinstance(answer, Message):
+                if answer.body.get("call") != message.body.get("call"):
+                    raise RunError("the answer is to another call: the process has forked, or wrote into its pipe")
                 ended.pop_all()
                 self._idle.append(worker)
         return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ class Reference:
         folder = Path(self._folder.name)
         copy_package(package, folder)
         command = python_command("hfreg.ops.reference_worker", str(folder), package.name)
+        self._calls = itertools.count()
         self._workers = WorkerPool(lambda: Worker(command, env=clean_environment(), cwd=folder))
 
     def __call__(
@@ -58,9 +60,18 @@ class Reference:
         arrays = {name: array for name, array in zip(names, inputs, strict=True) if array is not None}
         used = {name: value for name, value in attributes.items() if name in self._package.reference_attributes}
         named = {variable: dtype.name for variable, dtype in types.items()}
-        body = {"inputs": names, "attributes": jsonable(used), "types": named, "scale": scale}
-        answer = self._workers.ask(Message(body, arrays), timeout_s=TIMEOUT_S)
+        body = {
+            "call": next(self._calls),
+            "inputs": names,
+            "attributes": jsonable(used),
+            "types": named,
+            "scale": scale,
+        }
         where = f"{self._package.name}/reference.py"
+        try:
+            answer = self._workers.ask(Message(body, arrays), timeout_s=TIMEOUT_S)
+        except RunError as error:
+            raise RunError(error.message, where=where) from error
         if not isinstance(answer, Message):
             raise RunError(f"the reference process ended: {answer}", where=where)
         if "error" in answer.body:

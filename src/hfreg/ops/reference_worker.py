@@ -31,6 +31,7 @@ def main(folder: str, name: str) -> None:
 
 def _answer(function: Any, scale: Any, call: Message) -> Message:
     """Run one call. Inputs arrive as the kernel gets them; floats are widened to float64, which is exact."""
+    number: int = call.body["call"]
     names: list[str] = call.body["inputs"]
     inputs = [_widen(call.arrays[name]) if name in call.arrays else None for name in names]
     attributes = from_jsonable(call.body["attributes"])
@@ -44,8 +45,8 @@ def _answer(function: Any, scale: Any, call: Message) -> Message:
             if scale is not None and call.body["scale"]:
                 arrays["scale"] = np.asarray(scale(*inputs, expected=outputs[0], **attributes), dtype=np.float64)
     except Exception:
-        return Message({"error": traceback.format_exc(limit=-3)})
-    return Message({}, arrays)
+        return Message({"call": number, "error": traceback.format_exc(limit=-3)})
+    return Message({"call": number}, arrays)
 
 
 def _widen(array: Array) -> Array:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -65,3 +66,43 @@ def test_a_reference_that_fails_is_an_error_that_says_how(tmp_path: Path, code: 
     with pytest.raises(RunError, match=message) as caught:
         call(tmp_path, code, scale=scale or "return 0.0")
     assert caught.value.where == "sample/reference.py"
+
+
+STRAY = """\
+import os
+from hfreg.wire import Message, dump
+
+def sample(x):
+    for descriptor in range(3, 9):
+        try:
+            os.write(descriptor, dump(Message({"call": 7})))
+        except OSError:
+            pass
+    return x
+
+def error_scale(x, *, expected):
+    return 0.0
+"""
+
+
+def test_an_answer_to_another_call_is_none_and_ends_the_process(tmp_path: Path) -> None:
+    files = {**samples.package_files(samples.manifest_text(BODY)), "reference.py": STRAY.encode()}
+    package = load_package(samples.write_files(tmp_path / "sample", files))
+    with Reference(package) as reference:
+        for _ in range(2):
+            with pytest.raises(RunError, match="the answer is to another call") as caught:
+                reference([np.array([1, 2], np.float32)], {}, types=TYPES, scale=False)
+            assert caught.value.where == "sample/reference.py"
+
+
+def test_forks_of_a_reference_never_answer_for_other_calls(tmp_path: Path) -> None:
+    source = (
+        "import os\n\ndef sample(x):\n    os.fork()\n    return x\n\ndef error_scale(x, *, expected):\n    return 0.0\n"
+    )
+    files = {**samples.package_files(samples.manifest_text(BODY)), "reference.py": source.encode()}
+    package = load_package(samples.write_files(tmp_path / "sample", files))
+    with Reference(package) as reference:
+        for number in range(6):
+            with contextlib.suppress(RunError):
+                (output,) = reference([np.array([number], np.float32)], {}, types=TYPES, scale=False).outputs
+                assert list(output) == [number]
