@@ -17,7 +17,15 @@ from hfreg.resources import cache_home
 
 TIMEOUT_S = 1800.0
 _PLUGINS = ("pytest_benchmark.plugin", "hfreg.pytest_plugin")
-_OPTIONS = ("-q", "-p", "no:cacheprovider", *(word for name in _PLUGINS for word in ("-p", name)), "-c", "/dev/null")
+_OPTIONS = (
+    "-q",
+    "--tb=short",
+    "-p",
+    "no:cacheprovider",
+    *(word for name in _PLUGINS for word in ("-p", name)),
+    "-c",
+    "/dev/null",
+)
 
 
 @dataclass(frozen=True)
@@ -117,7 +125,13 @@ def run_benchmarks(
         if ending.status == 5:  # pytest: nothing was collected, the package has no workloads
             return []
         if ending.status:
-            output = ending.stdout.decode(errors="replace")[-3000:]
-            raise RunError(f"the benchmarks failed:\n{output}{ending.stderr}", where=package.name)
+            raise RunError(f"the benchmarks failed:\n{_errors(ending)}", where=package.name)
         document = json.loads(results.read_bytes())
     return [BenchRecord.from_json(entry["extra_info"]["hfreg"]) for entry in document["benchmarks"]]
+
+
+def _errors(ending: Exited) -> str:
+    """What the errors say, which pytest marks with an E; or the end of all that was printed."""
+    output = ending.stdout.decode(errors="replace")
+    marked = [line[1:].strip().removeprefix("hfreg.errors.") for line in output.splitlines() if line.startswith("E ")]
+    return "\n".join(dict.fromkeys(marked))[:3000] or f"{output[-3000:]}{ending.stderr}"

@@ -19,13 +19,12 @@ from hfreg.loading.attributes import plain
 from hfreg.loading.dlpack import Borrowed, borrow, give_back
 from hfreg.ops.binding import select
 from hfreg.ops.manifest import AttributeValue, Manifest
+from hfreg.ops.manifest_checks import ELEMENT_LIMIT
 from hfreg.ops.signature import Shape, Types, complete_attributes, signatures
 
 KernelLoader = Callable[[tuple[tuple[str, str], ...], str], HostKernel]
 """Gives the verified kernel for some types and an attribute class, or raises a RunError that says why there is none."""
 REMEMBERED_CALLS = 4096
-SIZE_LIMIT = 1 << 31
-"""Elements that kernels can index: `frontend.c` has the same limit."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +122,9 @@ class LoadedOperator:
         signature, binding = select(self._signatures, shapes, complete)
         outputs = tuple((binding.shape(tensor.pattern), tensor.dtype(types)) for tensor in signature.outputs)
         for tensor, (shape, _) in zip(signature.outputs, outputs, strict=True):
-            if math.prod(shape) >= SIZE_LIMIT:
+            if math.prod(shape) >= ELEMENT_LIMIT:
                 raise RunError(
-                    f"would have the shape {list(shape)}, more than {SIZE_LIMIT - 1} elements",
+                    f"would have the shape {list(shape)}, more than {ELEMENT_LIMIT - 1} elements",
                     where=f"{self.reference}: {tensor.name}",
                 )
         kernel = self._kernel(tuple(sorted((name, dtype.name) for name, dtype in types.items())), signature.class_name)

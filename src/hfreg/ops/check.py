@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from hfreg.errors import HfregError, ManifestError, Problem
 from hfreg.ops.binding import select
 from hfreg.ops.golden import GoldenCase, golden_folders, read_folder
+from hfreg.ops.manifest_checks import ELEMENT_LIMIT
 from hfreg.ops.package import OpPackage, check_files, manifest_line
 from hfreg.ops.signature import Signature, complete_attributes
 
@@ -71,7 +73,11 @@ def _workload_problems(package: OpPackage) -> Iterator[Problem]:
         shapes = [tuple(workload.shapes[name]) if name in workload.shapes else None for name in package.manifest.inputs]
         try:
             attributes = complete_attributes(package.manifest, workload.attributes)
-            select(package.signatures, shapes, attributes)
+            signature, binding = select(package.signatures, shapes, attributes)
         except HfregError as error:
-            where = manifest_line(package, "workloads", place)
-            yield Problem(where, f"workload {workload.name}: {error}")
+            yield Problem(manifest_line(package, "workloads", place), f"workload {workload.name}: {error}")
+            continue
+        for tensor in signature.outputs:
+            if math.prod(shape := binding.shape(tensor.pattern)) >= ELEMENT_LIMIT:
+                message = f"{tensor.name} has the shape {list(shape)}: more elements than kernels can index"
+                yield Problem(manifest_line(package, "workloads", place), f"workload {workload.name}: {message}")

@@ -5,8 +5,10 @@ A check names the fields that it reads, so that it also runs on a manifest of wh
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterator
+from typing import Any
 
 from hfreg.dtypes import DTYPES
 from hfreg.ops.manifest import Attribute, AttributeValue, Manifest, Window
@@ -16,6 +18,10 @@ from hfreg.ops.toml_lines import Path
 Finding = tuple[Path, str]
 ATTRIBUTE_REFERENCE = re.compile(r"(?P<name>[a-z]\w*)(?:\[(?P<index>\d+)\])?")
 FLOPS = re.compile(r"\s*(\d+|[a-z]\w*)(\s*\*\s*(\d+|[a-z]\w*))*\s*")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters, and those that change the direction of text: a terminal or a page would show another text."""
+ELEMENT_LIMIT = 1 << 31
+"""Elements that kernels can index: `frontend.c` has the same limit."""
 MAX_VIEW, MAX_AXES, MAX_ITEMS, MAX_TENSORS = 8, 16, 8, 8
 
 
@@ -32,6 +38,26 @@ def check_manifest(manifest: Manifest, invalid: Collection[str | int] = ()) -> l
         if not set(invalid) & set(fields.split())
         for finding in check(manifest)
     ]
+
+
+def dotted(place: Path) -> str:
+    """A path of keys as TOML has it, control characters escaped."""
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", ".".join(map(str, place)))
+
+
+def check_texts(value: Any, place: Path = ()) -> Iterator[Finding]:
+    """Problems of the texts in a parsed `op.toml`, keys included. Only a `doc` may have several lines."""
+    if isinstance(value, str):
+        line = value.replace("\n", " ") if place[-1:] == ("doc",) else value
+        if found := CONTROL.search(line):
+            yield place, f"{dotted(place)}: has the control character U+{ord(found[0]):04X}"
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from check_texts(key, place)
+            yield from check_texts(item, (*place, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from check_texts(item, (*place, index))
 
 
 def _patterns(manifest: Manifest) -> dict[tuple[Path, str], Pattern]:
@@ -79,6 +105,8 @@ def _check_types(manifest: Manifest) -> Iterator[Finding]:
                 yield (side, name, "optional"), "an output cannot be optional; leave it out of the manifest"
     for variable, names in manifest.types.items():
         for index, name in enumerate(names):
+            if name in names[:index]:
+                yield ("types", variable, index), f"{name!r} is there twice"
             if name not in DTYPES:
                 yield ("types", variable, index), f"unknown element type {name!r}; known: {', '.join(DTYPES)}"
 
@@ -242,9 +270,11 @@ def _check_workloads(manifest: Manifest) -> Iterator[Finding]:
     axes = _axes_in_use(manifest)
     for index, workload in enumerate(manifest.workloads):
         place: Path = ("workloads", index)
-        for name in workload.shapes:
+        for name, shape in workload.shapes.items():
             if name not in manifest.inputs:
                 yield (*place, "shapes", name), f"there is no input {name!r}"
+            if math.prod(shape) >= ELEMENT_LIMIT:
+                yield (*place, "shapes", name), f"{shape} has {math.prod(shape)} elements, more than kernels can index"
         for name, tensor in manifest.inputs.items():
             if name not in workload.shapes and not tensor.optional:
                 yield (*place, "shapes"), f"the shape of {name!r} is missing"

@@ -23,7 +23,7 @@ from hfreg.digests import tree_digest
 from hfreg.errors import ManifestError, Problem
 from hfreg.ops.golden import golden_folders, stray_files
 from hfreg.ops.manifest import FORMS, Manifest
-from hfreg.ops.manifest_checks import check_manifest
+from hfreg.ops.manifest_checks import check_manifest, check_texts, dotted
 from hfreg.ops.signature import Signature, signatures
 from hfreg.ops.toml_lines import key_lines, line_of
 
@@ -89,12 +89,12 @@ def _load_manifest(text: str, where: str) -> Manifest:
         raise ManifestError([Problem(where, f"not valid TOML: {error}")]) from error
     try:
         manifest = Manifest.model_validate(values)
-        findings = check_manifest(manifest)
+        findings = [*check_texts(values), *check_manifest(manifest)]
     except ValidationError as error:
         details = error.errors(include_url=False)
         invalid = {detail["loc"][0] for detail in details}
         findings = [(detail["loc"], _explain(detail)) for detail in details]
-        findings += check_manifest(_valid_part(values, invalid), invalid)
+        findings += [*check_texts(values), *check_manifest(_valid_part(values, invalid), invalid)]
     if findings:
         lines = key_lines(text)
         raise ManifestError([Problem(f"{where}:{line_of(lines, path)}", message) for path, message in findings])
@@ -109,7 +109,7 @@ def _valid_part(values: dict[str, Any], invalid: Collection[str | int]) -> Manif
 
 
 def _explain(detail: ErrorDetails) -> str:
-    key, given = ".".join(str(part) for part in detail["loc"]), detail["input"]
+    key, given = dotted(detail["loc"]), detail["input"]
     match detail["type"]:
         case "extra_forbidden":
             return f"{key}: unknown key; see `hfreg schema op` for the keys there are"

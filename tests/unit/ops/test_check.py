@@ -94,3 +94,10 @@ def test_a_workload_is_a_call_of_the_operator(tmp_path: Path) -> None:
     assert len(found) == 1
     assert re.search(r"sample/op\.toml:\d+: workload bad: ", found[0])
     assert "b has shape [3, 2], expected [i...]" in found[0]
+
+
+def test_the_outputs_of_a_workload_are_what_kernels_can_index(tmp_path: Path) -> None:
+    workload = '[[workloads]]\nname = "{0}"\nshapes = {{ a = [{0}, 1], b = [65536] }}\nreason = "none"\n'
+    both = workload.format(32768) + workload.format(32767)
+    (found,) = problems(package(tmp_path, samples.BROADCAST + both, [ZEROS, ZEROS, None], ZEROS))
+    assert "workload 32768: y has the shape [32768, 65536]: more elements than kernels can index" in found

@@ -128,6 +128,7 @@ WRONG = [
     ('"batch... c h"', '"batch... c h a b d e f g"¶', "a pattern has at most 8 items"),
     ('"batch... c h"', '"batch... c h other... third..."¶', "a pattern has at most two groups"),
     # types
+    ('I = ["int32", "int64"]', 'I = ["int32", "int64", "int32"]¶', "'int32' is there twice"),
     ('type = "I"', 'type = "U"¶', "'U' is neither a type variable of [types] nor an element type"),
     ('I = ["int32", "int64"]', 'I = ["int32",\n¶"int65"]', "unknown element type 'int65'; known: float32, "),
     ('shape = "batch... c oh"', 'shape = "batch... c oh"\n¶optional = true', "an output cannot be optional"),
@@ -192,6 +193,11 @@ WRONG = [
     ('{ mode = "min", axis = -2 }', '¶{ mode = "mean" }', "'mean' is not served"),
     # workloads
     ("w = [3, 2] }", "¶w = [3, 2], v = [1] }", "there is no input 'v'"),
+    (
+        "w = [3, 2] }",
+        "¶w = [32768, 65536] }",
+        "[32768, 65536] has 2147483648 elements, more than kernels can index",
+    ),
     ("{ x = [2, 3, 8], w", "¶{ w", "the shape of 'x' is missing"),
     ("{ strides = [2] }", "¶{ stride = [2] }", "there is no attribute 'stride'"),
     ("{ strides = [2] }", "¶{ strides = [2, 2] }", "expected 1 integers, got [2, 2]"),

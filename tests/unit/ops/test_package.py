@@ -98,6 +98,47 @@ def test_toml_that_no_parser_should_meet_is_a_problem_too(text: str, message: st
         load_manifest(text, "op.toml")
 
 
+@pytest.mark.parametrize(
+    "character",
+    [
+        "\\u0007",
+        "\\u001b",
+        "\\n",
+        "\\u007f",
+        "\\u009b",
+        "\\u061c",
+        "\\u200f",
+        "\\u2028",
+        "\\u202e",
+        "\\u2066",
+        "\\u2069",
+    ],
+)
+def test_texts_have_no_control_characters(character: str) -> None:
+    text = manifest_text(UNARY).splitlines()
+    assert text[14] == "[inputs.x]"
+    line = next(number for number, content in enumerate(text, start=1) if content.startswith("summary"))
+    text[line - 1] = f'summary = "a {character}b"'
+    with pytest.raises(ManifestError) as caught:
+        load_manifest("\n".join(text), "op.toml")
+    (problem,) = caught.value.problems
+    assert problem.where == f"op.toml:{line}"
+    assert problem.message.startswith("summary: has the control character U+")
+    assert problem.message.isprintable()
+
+
+def test_a_doc_has_lines_and_any_letters(tmp_path: Path) -> None:
+    text = manifest_text(UNARY).replace("[inputs.x]\n", '[inputs.x]\ndoc = """Größe\n数 × µ"""\n')
+    assert load_manifest(text, "op.toml").inputs["x"].doc == "Größe\n数 × µ"
+
+
+def test_a_control_character_in_a_key_is_not_printed() -> None:
+    with pytest.raises(ManifestError) as caught:
+        load_manifest(manifest_text(UNARY) + '["\\u001b[2J"]\nx = "\\u001b"\n', "op.toml")
+    assert len(caught.value.problems) == 3
+    assert all(problem.message.isprintable() for problem in caught.value.problems)
+
+
 def test_every_problem_of_the_model_is_reported_at_once_with_its_line() -> None:
     text = manifest_text(UNARY).splitlines()
     assert (text[2], text[14], text[18]) == ('version = "1.0.0"', "[inputs.x]", "[outputs.y]")
