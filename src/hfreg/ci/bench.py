@@ -133,5 +133,5 @@ def run_benchmarks(
 def _errors(ending: Exited) -> str:
     """What the errors say, which pytest marks with an E; or the end of all that was printed."""
     output = ending.stdout.decode(errors="replace")
-    marked = [line[1:].strip().removeprefix("hfreg.errors.") for line in output.splitlines() if line.startswith("E ")]
+    marked = [line[4:].removeprefix("hfreg.errors.") for line in output.splitlines() if line.startswith("E ")]
     return "\n".join(dict.fromkeys(marked))[:3000] or f"{output[-3000:]}{ending.stderr}"
