@@ -64,14 +64,20 @@ def minimum(a: Operand, b: Operand) -> Tensor:
 
 
 def where(condition: Tensor, a: Operand, b: Operand) -> Tensor:
-    """`a` where the condition holds, else `b`."""
-    chosen = a if isinstance(a, Tensor) else b
-    assert isinstance(chosen, Tensor)
+    """`a` where the condition holds, else `b`; one of them is a tensor. A condition is `x < y`, or a boolean input."""
 
-    def value(first: Expr, is_true: Expr, other: Expr) -> Expr:
+    def if_true(first: Expr, is_true: Expr, other: Expr) -> Expr:
         return hl.select(hl.cast(hl.UInt(1), is_true), first, other)
 
-    return elementwise("where", value, a, condition, b)
+    def if_false(other: Expr, is_true: Expr, first: Expr) -> Expr:
+        return if_true(first, is_true, other)
+
+    # the first of the operands is a tensor of the result's type
+    return (
+        elementwise("where", if_true, a, condition, b)
+        if isinstance(a, Tensor)
+        else elementwise("where", if_false, b, condition, a)
+    )
 
 
 def round_to(x: Tensor, like: Tensor) -> Tensor:

@@ -222,6 +222,14 @@ class Tensor:
     def __rtruediv__(self, other: Operand) -> Tensor:
         return elementwise("div", lambda a, b: strict(b / a), self, other, is_costly=True)
 
+    def __lt__(self, other: Operand) -> Tensor:
+        return elementwise("less", lambda a, b: hl.strict_float(a < b) if a.type().is_float() else a < b, self, other)
+
+    def __gt__(self, other: Operand) -> Tensor:
+        return elementwise(
+            "greater", lambda a, b: hl.strict_float(a > b) if a.type().is_float() else a > b, self, other
+        )
+
     def __neg__(self) -> Tensor:
         return elementwise("neg", lambda a: -a, self)
 
