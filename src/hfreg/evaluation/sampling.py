@@ -20,6 +20,9 @@ Generator = np.random.Generator
 ATTEMPTS = 200
 WORK_LIMIT = 400_000
 """The largest product of all extents: what keeps a float64 reference in the range of milliseconds."""
+UNUSUAL = (4, 5, 7, 8, 16)
+"""Strides, groups and the like that are rare: a kernel may have a branch for each of them, or for none."""
+UNUSUAL_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class SampledCall:
     attributes: Attributes
     binding: Binding
     work: int
-    """The product of the extents that were drawn."""
+    """The product of the extents that were drawn; of an axis under a window, the positions where those are more."""
 
 
 def sample_call(
@@ -88,7 +91,13 @@ def _call(
         binding = bind(signature, shapes, attributes)
     except (ShapeError, RunError):
         return None
-    return SampledCall(shapes, binding.attributes, binding, math.prod(math.prod(size) for size in sizes.values()))
+    return SampledCall(shapes, binding.attributes, binding, _work(signature, sizes, binding))
+
+
+def _work(signature: Signature, sizes: Mapping[str, Shape], binding: Binding) -> int:
+    windows = signature.axes.items()
+    positions = {axis.window.over: math.prod(binding.extents[name]) for name, axis in windows if axis.window}
+    return math.prod(max(math.prod(size), positions.get(name, 0)) for name, size in sizes.items())
 
 
 def _attributes(signature: Signature, rng: Generator, wanted: Mapping[str, AttributeValue]) -> Attributes:
@@ -111,15 +120,21 @@ def _attribute(spec: Attribute, rng: Generator) -> AttributeValue:
     if spec.type == "float":
         default = float(spec.default or 0.0)  # type: ignore[arg-type]
         near = (default, default / 2, default * 2, 1.0, -0.5)
-        return float(rng.choice(spec.allowed or [value for value in near if not value_problem(spec, value)]))
+        return float(
+            np.float32(rng.choice(spec.allowed or [value for value in near if not value_problem(spec, value)]))
+        )
     assert spec.default is not None
     return spec.default
 
 
 def _number(spec: Attribute, rng: Generator) -> int:
+    """One of the values that are allowed; the smallest or one or two more; or an unusual one."""
     if spec.allowed is not None:
         return int(rng.choice([int(value) for value in spec.allowed if not isinstance(value, str)]))
     low = spec.minimum if spec.minimum is not None else min(0, spec.maximum or 0)
+    unusual = [value for value in UNUSUAL if low <= value and (spec.maximum is None or value <= spec.maximum)]
+    if unusual and rng.random() < UNUSUAL_SHARE:
+        return int(rng.choice(unusual))
     high = min(spec.maximum, low + 2) if spec.maximum is not None else low + 2
     return int(rng.integers(low, high + 1))
 
@@ -138,7 +153,7 @@ def _extents(
         elif name in signature.groups:
             sizes[name] = tuple(int(n) for n in rng.integers(1, 7, size=int(rng.integers(1, 4))))
         elif name in windows:
-            sizes[name] = (int(rng.integers(1, 5)),)
+            sizes[name] = (int(rng.integers(1, 8)),)
         else:
             sizes[name] = (int(2 ** rng.uniform(0.6, 5.5)),)
         value = _of_attribute(axis.attribute, attributes)

@@ -118,8 +118,8 @@ def test_wanted_attributes_are_taken_and_the_others_drawn_from_what_is_served() 
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        ("default = 0.5", {0.25, 0.5, 1.0}),
-        ("default = 0.0", {0.0}),
+        ("default = 0.5", {-0.5, 0.25, 0.5, 1.0}),
+        ("default = 0.0", {-0.5, 0.0, 1.0}),
         ("default = 1\nminimum = 1", {1.0, 2.0}),
         ("default = 0.5\nallowed = [0.5, 4]", {0.5, 4.0}),
     ],
@@ -127,9 +127,33 @@ def test_wanted_attributes_are_taken_and_the_others_drawn_from_what_is_served() 
 def test_a_float_attribute_takes_values_around_its_default_or_those_that_are_served(
     lines: str, expected: set[float]
 ) -> None:
-    # A kernel with the default compiled in must fail.
+    # A kernel with the default compiled in must fail, as must one that only ever saw small or positive ones.
     manifest = samples.manifest(samples.UNARY + f'[attributes.alpha]\ntype = "float"\n{lines}\n')
     assert {call.attributes["alpha"] for call in draw(signatures(manifest)[0])} == expected
+
+
+def test_some_calls_have_strides_groups_and_windows_that_are_rare() -> None:
+    groups, sizes = set[object](), set[int]()
+    for call in draw(signatures(MANIFESTS["conv"])[0], 200):
+        groups.add(call.attributes["group"])
+        sizes.update(call.binding.extents["kh"])
+    assert {4, 5, 8} <= groups
+    assert sizes == set(range(1, 8))
+    strides, pads = set[object](), set[object]()
+    for call in draw(signatures(MANIFESTS["pool"])[0], 200):
+        for name, found in (("strides", strides), ("pads", pads)):
+            values = call.attributes[name]
+            assert isinstance(values, list)
+            found.update(values)
+    assert {1, 2, 3, 4, 5, 7, 8, 16} == strides
+    assert {0, 1, 2, 4, 5, 7, 8, 16} == pads
+
+
+def test_padding_counts_as_work() -> None:
+    wide: dict[str, AttributeValue] = {"pads": [1000, 1000], "strides": [1], "kernel_shape": [1], "dilations": [1]}
+    for call in draw(signatures(MANIFESTS["pool"])[0], 20, attributes=wide):
+        (shape,) = shapes(call)
+        assert call.work == math.prod(shape[:2]) * (shape[2] + 2000) <= WORK_LIMIT
 
 
 def test_an_integer_attribute_without_a_minimum_takes_negative_values_where_no_others_are_allowed() -> None:

@@ -201,6 +201,19 @@ def test_every_group_takes_every_rank_and_an_extent_of_zero() -> None:
     assert ranks >= {0, 1, 2, 3, 4, 5}
 
 
+def test_some_inputs_have_thousands_of_elements() -> None:
+    for body in (samples.UNARY, samples.BROADCAST):
+        assert sum(first(case).size > 4096 for case in make("D5", body)) >= 2
+
+
+def test_windows_are_tried_with_the_largest_steps_and_much_padding() -> None:
+    cases = {case.name: case for case in make("D5", samples.CONV)}
+    for axis, place in (("h", 0), ("w", 1)):
+        for name, value in (("strides", 65535), ("dilations", 65535), ("pads", 1000)):
+            given = cases[f"{name}-{axis}-{value}"].attributes[name]
+            assert isinstance(given, list) and given[place] == value
+
+
 def test_inputs_have_strides_of_every_kind_and_the_values_of_their_names() -> None:
     def layouts(name: str) -> list[Array]:
         cases = make("D5", samples.UNARY)
