@@ -518,6 +518,17 @@ def test_automatic_padding_is_as_small_as_can_be_and_as_even_as_can_be(
     assert binding.extents["ow"] == (wanted,)
 
 
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize(("extent", "size", "stride"), [(18, 1, 7), (22, 1, 11), (29, 3, 10), (9, 2, 5)])
+def test_automatic_padding_is_never_negative(extent: int, size: int, stride: int, mode: str) -> None:
+    # (ceil(extent / stride) - 1) * stride + size - extent is negative: 0 gives as many windows, and Conv of
+    # onnx.reference takes it too, so window i starts at i * stride.
+    attributes: dict[str, AttributeValue] = {"kernel_shape": [size], "strides": [stride], "auto_pad": mode}
+    _, binding = bind_shapes("pool", [(1, 1, extent)], attributes)
+    assert binding.attributes["pads"] == [0, 0]
+    assert binding.extents["ow"] == (-(-extent // stride),)
+
+
 def test_automatic_padding_does_not_change_the_callers_attributes_or_the_defaults() -> None:
     given_attributes: dict[str, AttributeValue] = {"kernel_shape": [3], "auto_pad": "SAME_UPPER", "pads": [0, 0]}
     output("pool", (1, 1, 8), attributes=given_attributes)
