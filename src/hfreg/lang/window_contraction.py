@@ -128,8 +128,8 @@ class _Lowering:
         return WindowContraction.define(
             self.view.graph, "contract", list(self.out), [shape[axis] for axis in self.out],
             lambda *index: self.result(sums, index), (self.view, self.w),
-            plane=plane, copy=copy, taps=taps, offsets=offsets, block=block, inner=inner, blocks=blocks, sums=sums, row=self.row,
-            strides=tuple(slide.stride for slide in self.slides), positions=tuple(self.positions),
+            plane=plane, copy=copy, taps=taps, offsets=offsets, block=block, inner=inner, blocks=blocks, sums=sums,
+            row=self.row, strides=tuple(slide.stride for slide in self.slides), positions=tuple(self.positions),
             row_pitch=self.pitch[0], last_row=_total(behind) + 1 if behind else 1,
         )  # fmt: skip
 
