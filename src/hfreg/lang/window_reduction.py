@@ -64,7 +64,9 @@ def reduce_windows(name: str, combine: Callable[[Expr, Expr], Expr], neutral: Ex
         coordinate = var(names[slide.axis]) * slide.stride + step * slide.dilation - slide.before
         row_domain.where((coordinate >= 0) & (coordinate < extent))
         place[slide.axis] = hl.unsafe_promise_clamped(coordinate, 0, extent - 1)
-    place[last.axis] = hl.unsafe_promise_clamped(start(block) + lane, 0, width - 1)
+    # of a row that is shorter than a vector nothing behind its end is read: that may be the end of the memory
+    inside = hl.select(is_long, start(block) + lane, hl.min(lane, width - 1))
+    place[last.axis] = hl.unsafe_promise_clamped(inside, 0, width - 1)
     at = (lane, block, *others)
     rows[at] = neutral
     rows[at] = combine(x.load([place[i] for i in range(x.rank)]), hl.Expr(rows[at]))
