@@ -180,6 +180,8 @@ def _run_benchmark(owner: KernelBenchmarks, workload_name: str, threads: int, be
     """Measure a workload in rounds of peer and kernel; the record goes into the benchmark's extra information."""
     from hfreg.evaluation.performance import MEMORY_BYTES, Paired, prepare, session, statistics
 
+    if benchmark.disabled:
+        pytest.skip("pytest-benchmark is disabled: by --benchmark-disable, or because xdist runs several tests at a time")
     here = session(owner.key.target, threads)
     workload = next(w for w in owner.package.manifest.workloads if w.name == workload_name)
     subject = prepare(owner.package, owner.kernel, workload, here.runtime)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -34,7 +35,8 @@ def run(tmp_path: Path) -> Run:
         ]
         (tmp_path / "none.ini").write_text("[pytest]\n")
         choice = ("--hfreg-target", host(), "--hfreg-types", "float32", "-p", "no:cacheprovider")
-        ended = subprocess.run([*command, *choice, *options], capture_output=True, text=True, check=False)
+        user = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        ended = subprocess.run([*command, *choice, *options], env=user, capture_output=True, text=True, check=False)
         return ended.returncode, ended.stdout + ended.stderr
 
     return run
@@ -85,3 +87,9 @@ def test_workloads_are_measured(run: Run) -> None:
     status, output = run(PACKAGES / "relu", *options)
     assert status == 0, output
     assert re.search(r"^\d+ passed", output, re.MULTILINE), output
+
+
+def test_workloads_are_skipped_where_benchmarks_are_disabled(run: Run) -> None:
+    status, output = run(PACKAGES / "relu", "--hfreg-bench", "--benchmark-disable", "-q", "-rs")
+    assert status == 0, output
+    assert "pytest-benchmark is disabled" in output
