@@ -181,7 +181,7 @@ def _run_benchmark(owner: KernelBenchmarks, workload_name: str, threads: int, be
     from hfreg.evaluation.performance import MEMORY_BYTES, Paired, prepare, session, statistics
 
     if benchmark.disabled:
-        pytest.skip("pytest-benchmark is disabled: by --benchmark-disable, or because xdist runs several tests at a time")
+        pytest.skip("pytest-benchmark is disabled: by --benchmark-disable, or because xdist runs tests side by side")
     here = session(owner.key.target, threads)
     workload = next(w for w in owner.package.manifest.workloads if w.name == workload_name)
     subject = prepare(owner.package, owner.kernel, workload, here.runtime)
