@@ -37,6 +37,8 @@ class Effort:
     """Time for one measurement."""
     all_types: bool = True
     """Else only kernels of the first of the package's element types."""
+    all_targets: bool = True
+    """Else only the best target that runs here."""
     against_class_schedules: bool = True
     """Whether hand schedules are measured against class schedules too."""
 
@@ -44,7 +46,7 @@ class Effort:
 FULL = Effort()
 EFFORTS: dict[str, Effort | None] = {
     "full": FULL,
-    "quick": Effort(budget_s=0.1, all_types=False, against_class_schedules=False),
+    "quick": Effort(budget_s=0.1, all_types=False, all_targets=False, against_class_schedules=False),
     "none": None,
 }
 

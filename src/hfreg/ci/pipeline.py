@@ -95,6 +95,8 @@ class Pipeline:
 
     def _measure(self, package: OpPackage, targets: Sequence[Target], effort: Effort) -> list[BenchRecord]:
         goals = [goal for goal in targets if _is_native(goal) and not goal.why_not_here()]
+        if not effort.all_targets:
+            goals = sorted(goals, key=lambda goal: -goal.order)[:1]
         step = self.start_progress(f"measuring {package.manifest.reference}")(len(goals))
         records: list[BenchRecord] = []
         for goal in goals:

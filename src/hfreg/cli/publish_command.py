@@ -27,7 +27,7 @@ from hfreg.cli.options import (
     type=click.Choice(["full", "quick", "none"]),
     default="full",
     show_default=True,
-    help="What to measure: everything; the first element type, briefly; or nothing.",
+    help="What to measure: everything; the first element type on the best target, briefly; or nothing.",
 )
 @jobs_option
 @json_option

@@ -27,7 +27,7 @@ from hfreg.evaluation.datasets import (
 )
 from hfreg.evaluation.datasets.variants import variant_case_name
 from hfreg.evaluation.verdicts import SEVERITY, Verdict
-from hfreg.kernels.artifact import Kernel
+from hfreg.kernels.artifact import Kernel, type_tuples
 from hfreg.kernels.runner.client import Call, KernelRunner, Ran, Reported, RunOutcome, Stopped
 from hfreg.ops.binding import Binding, bind
 from hfreg.ops.package import OpPackage
@@ -122,7 +122,7 @@ def make_cases(
         "D5": lambda rng: chain(
             shape_cases(manifest, signature, types, rng),
             variant_cases(manifest, signature, kernel.variants, types, rng),
-            workload_cases(manifest, signature, types, rng),
+            workload_cases(manifest, signature, types, rng) if kernel.key.types == type_tuples(manifest)[0] else (),
         ),
     }
     for name in data_sets:
