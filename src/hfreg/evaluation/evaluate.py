@@ -29,6 +29,7 @@ from hfreg.evaluation.datasets.variants import variant_case_name
 from hfreg.evaluation.verdicts import SEVERITY, Verdict
 from hfreg.kernels.artifact import Kernel, type_tuples
 from hfreg.kernels.runner.client import Call, KernelRunner, Ran, Reported, RunOutcome, Stopped
+from hfreg.kernels.targets import target
 from hfreg.ops.binding import Binding, bind
 from hfreg.ops.package import OpPackage
 from hfreg.ops.reference import Expected, Reference
@@ -41,7 +42,7 @@ MAX_STOPS = 3
 """After so many crashes and timeouts nobody needs to wait for more of them."""
 ANY_CASE = "any"
 THREADS = 2
-"""Threads that a kernel's calls run on: what its tasks share by mistake shows in the results."""
+"""Threads that a native kernel's calls run on: what its tasks share by mistake shows in the results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,8 @@ class KernelEvaluation:
     """What the random cases were drawn from: SHA-256 of `<kernel digest>/<nonce>`."""
     threads: int = 1
     """Threads that the calls ran on."""
-    evaluated_on: str = ""
-    """When, in UTC; an evaluation may be recalled later."""
+    evaluated_on: datetime | None = None
+    """When; an evaluation may be recalled later."""
 
     @property
     def failures(self) -> Iterator[Failure]:
@@ -144,7 +145,13 @@ def evaluate_kernel(
     """
     seed = sha256(f"{kernel.digest}/{nonce}".encode())
     found = summarize(list(run_cases(package, kernel, reference, seed=seed, data_sets=data_sets)), nonce, seed)
-    return replace(found, threads=THREADS, evaluated_on=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
+    return replace(found, threads=_threads(kernel), evaluated_on=datetime.now(UTC))
+
+
+def _threads(kernel: Kernel) -> int:
+    """Threads that a kernel's calls run on; a WebAssembly module has one."""
+    run = target(kernel.key.target).run
+    return THREADS if run is not None and run.how == "native" else 1
 
 
 def run_cases(
@@ -171,7 +178,7 @@ def run_cases(
     """
     signature = next(s for s in package.signatures if s.class_name == kernel.key.attribute_class)
     stops = 0
-    with KernelRunner(kernel, threads=THREADS) as runner:
+    with KernelRunner(kernel, threads=_threads(kernel)) as runner:
         for data_set in data_sets:
             missing = {} if only else _necessary_cases(data_set, kernel)
             for case in make_cases(package, kernel, signature, seed=seed, data_sets=[data_set]):

@@ -208,7 +208,7 @@ def kernel_record(findings: KernelFindings) -> KernelRecord:
         nonce=evaluation.nonce if evaluation else "",
         seed=evaluation.seed if evaluation else "",
         threads=evaluation.threads if evaluation else None,
-        evaluated_on=evaluation.evaluated_on or None if evaluation else None,
+        evaluated_on=format_time(evaluation.evaluated_on) if evaluation and evaluation.evaluated_on else None,
         data_sets=[_data_set_record(result) for result in evaluation.data_sets] if evaluation else [],
         performance=list(findings.performance),
         notes=kernel.notes,
