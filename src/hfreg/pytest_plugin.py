@@ -79,7 +79,7 @@ class _KernelCollector(pytest.Collector):
     def __init__(self, *, package: OpPackage, key: KernelKey, **rest: Any) -> None:
         super().__init__(**rest)
         self.package, self.key = package, key
-        self.signature = next(s for s in package.signatures if s.class_name == key.attribute_class)
+        self.signature = package.signature(key.attribute_class)
         self._kernel: Kernel | None = None
 
     @property

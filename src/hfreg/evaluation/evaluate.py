@@ -176,7 +176,7 @@ def run_cases(
         data_sets: which sets.
         only: the name of the one case to run.
     """
-    signature = next(s for s in package.signatures if s.class_name == kernel.key.attribute_class)
+    signature = package.signature(kernel.key.attribute_class)
     stops = 0
     with KernelRunner(kernel, threads=_threads(kernel)) as runner:
         for data_set in data_sets:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from hfreg.errors import RunError
-from hfreg.evaluation.datasets.values import DISTRIBUTIONS, fill
+from hfreg.evaluation.datasets.values import fill_inputs
 from hfreg.evaluation.datasets.workloads import workload_shapes
 from hfreg.evaluation.peers import PeerCall, onnxruntime_call
 from hfreg.kernels import abi
@@ -128,15 +128,12 @@ def prepare(package: OpPackage, kernel: Kernel, workload: Workload, runtime: abi
         RunError: the kernel does not serve the workload, or reports an error.
     """
     manifest, types = package.manifest, kernel.key.dtypes
-    signature = next(s for s in package.signatures if s.class_name == kernel.key.attribute_class)
+    signature = package.signature(kernel.key.attribute_class)
     attributes = complete_attributes(manifest, workload.attributes)
     shapes = workload_shapes(signature, workload)
     binding = bind(signature, shapes, attributes)
     rng = np.random.default_rng(1)
-    inputs = [
-        None if shape is None else fill(manifest.inputs[t.name], t.dtype(types), shape, DISTRIBUTIONS["zero-mean"], rng)
-        for t, shape in zip(signature.inputs, shapes, strict=True)
-    ]
+    inputs = fill_inputs(manifest, signature, types, shapes, rng)
     outputs = [np.empty(binding.shape(t.pattern), t.dtype(types).numpy) for t in signature.outputs]
     numbers = [number.of(binding.attributes) for number in signature.runtime_attributes]
     tensors = [None if a is None else describe(a, known_dtype(a)) for a in (*inputs, *outputs)]

@@ -132,7 +132,7 @@ def _read_stored(stored: Path, key: KernelKey) -> Kernel | None:
 
 def _build_once(package: OpPackage, key: KernelKey, *, hash_seed: int, use_class_schedule: bool) -> Kernel:
     goal = target(key.target)
-    signature = next(s for s in package.signatures if s.class_name == key.attribute_class)
+    signature = package.signature(key.attribute_class)
     with tempfile.TemporaryDirectory(prefix="hfreg-build-") as name:
         folder = Path(name) / ("x" * hash_seed)  # not even the lengths of the paths are the same
         copy_package(package, folder / "package")

@@ -55,6 +55,10 @@ class OpPackage:
     def signatures(self) -> tuple[Signature, ...]:
         return signatures(self.manifest)
 
+    def signature(self, class_name: str) -> Signature:
+        """The signature of an attribute class."""
+        return next(signature for signature in self.signatures if signature.class_name == class_name)
+
     @cached_property
     def reference_attributes(self) -> frozenset[str]:
         """The attributes that the reference takes; the others only say how something is written."""

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hfreg.arrays import Array
-from hfreg.dtypes import DType
 from hfreg.evaluation.cases import Case
-from hfreg.evaluation.datasets.values import DISTRIBUTIONS, fill
+from hfreg.evaluation.datasets.values import fill_inputs
 from hfreg.evaluation.sampling import sample_call
 from hfreg.ops.binding import STEP_LIMIT
 from hfreg.ops.manifest import AttributeValue, Manifest
@@ -60,20 +59,14 @@ def shape_cases(manifest: Manifest, signature: Signature, types: Types, rng: np.
         )
         if call is None:
             continue
-        inputs = tuple(
-            None if shape is None else _lay_out(plan, _ordinary(manifest, tensor.name, tensor.dtype(types), shape, rng))
-            for tensor, shape in zip(signature.inputs, call.shapes, strict=True)
-        )
-        yield Case("D5", plan.name, inputs, call.attributes, shift=plan.shift)
+        inputs = fill_inputs(manifest, signature, types, call.shapes, rng)
+        laid_out = tuple(None if array is None else _lay_out(plan, array) for array in inputs)
+        yield Case("D5", plan.name, laid_out, call.attributes, shift=plan.shift)
 
 
 def _lay_out(plan: _Plan, array: Array) -> Array:
     """The array in the plan's layout; a scalar has only one."""
     return plan.change(array) if array.ndim else array
-
-
-def _ordinary(manifest: Manifest, name: str, dtype: DType, shape: Shape, rng: np.random.Generator) -> Array:
-    return fill(manifest.inputs[name], dtype, shape, DISTRIBUTIONS["zero-mean"], rng)
 
 
 def _plans(signature: Signature) -> Iterator[_Plan]:

@@ -9,7 +9,7 @@ import numpy as np
 from hfreg.arrays import Array
 from hfreg.dtypes import DType
 from hfreg.evaluation.cases import Case
-from hfreg.evaluation.datasets.values import DISTRIBUTIONS, fill
+from hfreg.evaluation.datasets.values import fill_inputs
 from hfreg.evaluation.sampling import sample_call
 from hfreg.ops.manifest import Manifest
 from hfreg.ops.signature import Signature, Types
@@ -47,12 +47,7 @@ def special_value_cases(
                 call = sample_call(signature, rng)
                 if call is None or call.shapes[position] is None:
                     continue
-                inputs = [
-                    None
-                    if shape is None
-                    else fill(manifest.inputs[other.name], other.dtype(types), shape, DISTRIBUTIONS["zero-mean"], rng)
-                    for other, shape in zip(signature.inputs, call.shapes, strict=True)
-                ]
+                inputs = fill_inputs(manifest, signature, types, call.shapes, rng)
                 target = inputs[position]
                 assert target is not None
                 _insert(target, value, alone=alone)

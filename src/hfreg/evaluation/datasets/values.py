@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from hfreg.arrays import Array, Float64
 from hfreg.dtypes import DType
-from hfreg.ops.manifest import Tensor
-from hfreg.ops.signature import Shape
+from hfreg.ops.manifest import Manifest, Tensor
+from hfreg.ops.signature import Shape, Signature, Types
 
 Generator = np.random.Generator
 Distribution = Callable[[Generator, Shape, DType], Float64]
@@ -92,3 +92,28 @@ def fill(tensor: Tensor, dtype: DType, shape: Shape, distribution: Distribution,
         return rng.integers(0, 256, (*shape, dtype.itemsize), np.uint8).view(dtype.numpy).reshape(shape)
     values = 2.0 ** rng.uniform(-6, 2, shape) if tensor.values == "positive" else distribution(rng, shape, dtype)
     return np.asarray(values).astype(dtype.numpy, copy=False)
+
+
+def fill_inputs(
+    manifest: Manifest,
+    signature: Signature,
+    types: Types,
+    shapes: Sequence[Shape | None],
+    rng: Generator,
+    *,
+    distribution: Distribution = zero_mean,
+) -> list[Array | None]:
+    """An array for each input, None for an absent one.
+
+    Args:
+        manifest: the package's manifest.
+        signature: the signature of the attribute class.
+        types: what the type variables stand for.
+        shapes: the shape of each input, None for an absent one.
+        rng: the source of the values.
+        distribution: how floating-point values are distributed.
+    """
+    return [
+        None if shape is None else fill(manifest.inputs[tensor.name], tensor.dtype(types), shape, distribution, rng)
+        for tensor, shape in zip(signature.inputs, shapes, strict=True)
+    ]

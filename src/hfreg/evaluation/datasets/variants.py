@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from hfreg.evaluation.cases import Case
-from hfreg.evaluation.datasets.values import DISTRIBUTIONS, fill
+from hfreg.evaluation.datasets.values import fill_inputs
 from hfreg.evaluation.sampling import SampledCall, try_call
 from hfreg.kernels.conditions import holds
 from hfreg.ops.manifest import Manifest
@@ -38,13 +38,8 @@ def variant_cases(
         call = _smallest_call(signature, conditions[: place + 1])
         if call is None:
             continue
-        inputs = tuple(
-            None
-            if shape is None
-            else fill(manifest.inputs[tensor.name], tensor.dtype(types), shape, DISTRIBUTIONS["zero-mean"], rng)
-            for tensor, shape in zip(signature.inputs, call.shapes, strict=True)
-        )
-        yield Case("D5", variant_case_name(name), inputs, call.attributes)
+        inputs = fill_inputs(manifest, signature, types, call.shapes, rng)
+        yield Case("D5", variant_case_name(name), tuple(inputs), call.attributes)
 
 
 def variant_case_name(variant: str) -> str:

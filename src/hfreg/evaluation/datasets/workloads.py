@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from hfreg.evaluation.cases import Case
-from hfreg.evaluation.datasets.values import DISTRIBUTIONS, fill
+from hfreg.evaluation.datasets.values import fill_inputs, positive
 from hfreg.ops.binding import select
 from hfreg.ops.manifest import Manifest, Workload
 from hfreg.ops.signature import Shape, Signature, Types, complete_attributes, signatures
@@ -18,13 +18,9 @@ def workload_cases(manifest: Manifest, signature: Signature, types: Types, rng: 
     for workload in manifest.workloads:
         if serving_class(manifest, workload) != signature.class_name:
             continue
-        inputs = tuple(
-            None
-            if shape is None
-            else fill(manifest.inputs[tensor.name], tensor.dtype(types), shape, DISTRIBUTIONS["positive"], rng)
-            for tensor, shape in zip(signature.inputs, workload_shapes(signature, workload), strict=True)
-        )
-        yield Case("D5", f"workload-{workload.name}", inputs, complete_attributes(manifest, workload.attributes))
+        shapes, attributes = workload_shapes(signature, workload), complete_attributes(manifest, workload.attributes)
+        inputs = fill_inputs(manifest, signature, types, shapes, rng, distribution=positive)
+        yield Case("D5", f"workload-{workload.name}", tuple(inputs), attributes)
 
 
 def serving_class(manifest: Manifest, workload: Workload) -> str:
