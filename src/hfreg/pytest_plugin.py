@@ -97,7 +97,7 @@ class KernelTests(_KernelCollector):
     def collect(self) -> Iterator[pytest.Item]:
         """One item for each golden case, one for each data set."""
         from hfreg.evaluation.datasets import golden_cases
-        from hfreg.evaluation.evaluate import DATA_SETS
+        from hfreg.evaluation.suite import DATA_SETS
 
         for case in golden_cases(self.package, self.signature, self.key.dtypes):
             yield CaseItem.from_parent(self, name=case.label, data_set="D0", case_name=case.name)

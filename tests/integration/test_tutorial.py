@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hfreg.evaluation.evaluate import KernelEvaluation, evaluate_kernel
+from hfreg.evaluation.evaluate import evaluate_kernel
+from hfreg.evaluation.results import KernelEvaluation
 from hfreg.kernels.artifact import KernelKey
 from hfreg.kernels.build import build_kernel
 from hfreg.kernels.targets import buildable_targets

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from hfreg.cli.main import cli
 from hfreg.errors import BuildError
 from hfreg.evaluation.environment import describe_machine
-from hfreg.evaluation.evaluate import DataSetResult, Failure, KernelEvaluation
+from hfreg.evaluation.results import DataSetResult, Failure, KernelEvaluation
 from hfreg.kernels.artifact import Kernel, KernelKey
 from hfreg.kernels.build import Failed
 from hfreg.kernels.targets import target

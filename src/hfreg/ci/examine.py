@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hfreg.ci.plan import plan
-from hfreg.evaluation.evaluate import Failure, KernelEvaluation
+from hfreg.evaluation.results import Failure, KernelEvaluation
 from hfreg.evaluation.store import evaluate_or_recall
 from hfreg.kernels.artifact import Kernel, KernelKey
 from hfreg.kernels.build import Failed, build_all

@@ -8,7 +8,9 @@ from importlib.metadata import version
 from pydantic import TypeAdapter, ValidationError
 
 from hfreg.digests import json_digest, short, tree_digest
-from hfreg.evaluation.evaluate import DATA_SETS, KernelEvaluation, evaluate_kernel
+from hfreg.evaluation.evaluate import evaluate_kernel
+from hfreg.evaluation.results import KernelEvaluation
+from hfreg.evaluation.suite import DATA_SETS
 from hfreg.files import write_atomic
 from hfreg.kernels.artifact import Kernel
 from hfreg.kernels.build import source_files

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from hfreg.evaluation.environment import MachineDescription
-from hfreg.evaluation.evaluate import DataSetResult, KernelEvaluation
+from hfreg.evaluation.results import DataSetResult, KernelEvaluation
 from hfreg.kernels.artifact import Kernel, KernelKey
 from hfreg.kernels.build import Failed, recipe_digest
 from hfreg.kernels.targets import Target

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from hfreg.evaluation.cases import Case
-from hfreg.evaluation.evaluate import MAX_REPORTED, CaseResult, summarize
+from hfreg.evaluation.results import MAX_REPORTED, CaseResult, summarize
 from hfreg.evaluation.verdicts import SEVERITY, Verdict
 
 
