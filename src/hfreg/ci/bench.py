@@ -110,7 +110,7 @@ def run_benchmarks(
         type_slug = KernelKey(package.name, type_tuples(package.manifest)[0], "", target, "").type_slug
     with tempfile.TemporaryDirectory(prefix="hfreg-bench-") as name:
         folder = Path(name) / package.name
-        copy_package(package, folder)
+        copy_package(package.files, folder)
         results = Path(name) / "results.json"
         command = [
             sys.executable, "-P", "-s", "-m", "pytest", *_OPTIONS, f"--rootdir={name}", "--hfreg-bench",

@@ -35,6 +35,12 @@ RUNTIME_EXPORTS = (
     "hfreg_pool_create",
     "hfreg_pool_destroy",
 )
+RECIPE = (
+    *(f"kernels/{name}.py" for name in ("artifact", "build", "conditions", "signature_table", "targets", "toolchain")),
+    *("kernels/languages", "kernels/schedules", "lang", "arrays.py", "dtypes.py"),
+    *(f"ops/{name}.py" for name in ("loading", "patterns", "signature")),
+)
+"""hfreg's own modules that decide the bytes of a kernel. What others read of a package is in the action itself."""
 _SOURCE = Path(__file__).resolve().parents[1]
 
 
@@ -56,10 +62,10 @@ def build_tools(languages: Sequence[str]) -> list[Tool]:
 def recipe_digest() -> str:
     """The digest of hfreg's own part in a build.
 
-    The semantics language, the schedules, the front end, this package, element types, and the targets' descriptions.
+    The semantics language, the schedules, the front end, the toolchain, element types, and the targets' descriptions.
     """
     return tree_digest(
-        source_files("kernels", "lang", "ops", "dtypes.py", "arrays.py")
+        source_files(*RECIPE)
         | {
             f"root/{path.relative_to(root_folder('kernels')).as_posix()}": path.read_bytes()
             for path in sorted(root_folder("kernels").rglob("*"))
@@ -83,7 +89,7 @@ def action_digest(package: OpPackage, key: KernelKey, *, use_class_schedule: boo
     return json_digest(
         {
             "step": "build",
-            "package": package.digest,
+            "package": package.build_digest,
             "kernel": key.as_json(),
             "recipe": recipe_digest(),
             "tools": {tool.name: tool.digest for tool in build_tools([key.language])},
@@ -135,7 +141,7 @@ def _build_once(package: OpPackage, key: KernelKey, *, hash_seed: int, use_class
     signature = package.signature(key.attribute_class)
     with tempfile.TemporaryDirectory(prefix="hfreg-build-") as name:
         folder = Path(name) / ("x" * hash_seed)  # not even the lengths of the paths are the same
-        copy_package(package, folder / "package")
+        copy_package(package.build_files, folder / "package")
         workspace = folder / "work"
         workspace.mkdir()
         recipe = Recipe(

@@ -35,7 +35,9 @@ AttributeValue = int | float | str | list[int]
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, strict=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, strict=True, ser_json_inf_nan="constants"
+    )
 
 
 class Operator(_Model):
@@ -218,6 +220,10 @@ class Manifest(_Model):
     @property
     def reference(self) -> str:
         return f"{self.name}@{self.version}"
+
+
+NOT_COMPILED = ("summary", "license", "maintainers", "accuracy", "determinism", "workloads")
+"""What a manifest says of its package and of the evidence for it; none of it reaches the bytes of a kernel."""
 
 
 def json_schema() -> dict[str, Any]:

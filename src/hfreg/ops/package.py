@@ -10,7 +10,7 @@ import ast
 import os
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,10 +19,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from hfreg.digests import tree_digest
+from hfreg.digests import sha256, tree_digest
 from hfreg.errors import ManifestError, Problem
 from hfreg.ops.golden import golden_folders, stray_files
-from hfreg.ops.manifest import FORMS, Manifest
+from hfreg.ops.manifest import FORMS, NOT_COMPILED, Manifest
 from hfreg.ops.manifest_checks import check_manifest, check_texts, dotted
 from hfreg.ops.signature import Signature, signatures
 from hfreg.ops.toml_lines import key_lines, line_of
@@ -30,6 +30,7 @@ from hfreg.ops.toml_lines import key_lines, line_of
 MANIFEST = "op.toml"
 MAX_FILE_BYTES = 8 << 20
 MAX_PACKAGE_BYTES = 64 << 20
+EVIDENCE_FILES = ("reference.py", "mutants.py")
 _IGNORED = {"__pycache__", ".pytest_cache", ".hypothesis", ".ruff_cache", ".mypy_cache"}
 
 
@@ -50,6 +51,22 @@ class OpPackage:
     def digest(self) -> str:
         """The digest of all files: two packages with the same digest are the same package."""
         return tree_digest(self.files)
+
+    @cached_property
+    def build_files(self) -> dict[str, bytes]:
+        """The files that a build finds: not the evidence (golden cases, reference, mutants), nor texts for people."""
+        return {
+            name: content
+            for name, content in self.files.items()
+            if name not in EVIDENCE_FILES and not name.startswith("golden/") and not name.endswith(".md")
+        }
+
+    @cached_property
+    def build_digest(self) -> str:
+        """The digest of all that decides the bytes of the package's kernels."""
+        files = tree_digest({name: content for name, content in self.build_files.items() if name != MANIFEST})
+        described = self.manifest.model_dump_json(by_alias=True, exclude=set(NOT_COMPILED))
+        return sha256(f"{files}\n{described}".encode())
 
     @cached_property
     def signatures(self) -> tuple[Signature, ...]:
@@ -268,9 +285,9 @@ def _unknown(arguments: Iterable[ast.arg], known: Iterable[str]) -> list[str]:
     return [argument.arg for argument in arguments if argument.arg not in known]
 
 
-def copy_package(package: OpPackage, folder: Path) -> None:
-    """Write the package's files, as they were when it was loaded, into a new folder."""
-    for name, content in package.files.items():
+def copy_package(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write files of a package, as they were when it was loaded, into a new folder."""
+    for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

@@ -37,7 +37,7 @@ class Reference:
         self._package = package
         self._folder = tempfile.TemporaryDirectory(prefix="hfreg-reference-")
         folder = Path(self._folder.name)
-        copy_package(package, folder)
+        copy_package(package.files, folder)
         command = python_command("hfreg.ops.reference_worker", str(folder), package.name)
         self._calls = itertools.count()
         self._workers = WorkerPool(lambda: Worker(command, env=clean_environment(), cwd=folder))

@@ -340,7 +340,7 @@ def test_a_reference_takes_the_attributes_that_its_function_names(tmp_path: Path
 def test_a_package_is_copied_as_it_was_loaded(root: Path, tmp_path: Path) -> None:
     package = load_package(root)
     write_files(root, {"reference.py": b"changed since"})
-    copy_package(package, tmp_path / "copy")
+    copy_package(package.files, tmp_path / "copy")
     assert read_files(tmp_path / "copy") == FILES
 
 
